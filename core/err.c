@@ -1,0 +1,95 @@
+#include "core/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	enum err_code code;
+	const char *word;
+} words[] = {
+	{ERR_NONE, "done"},
+	{ERR_PARTIAL, "some rows malformed"},
+	{ERR_USAGE, "usage"},
+	{ERR_DATA, "input refused"},
+	{ERR_NOTFOUND, "not found"},
+	{ERR_UNAVAILABLE, "not available here"},
+	{ERR_BUG, "internal error"},
+	{ERR_IO, "input/output"},
+	{ERR_TEMP, "try again later"},
+	{ERR_NOPERM, "not permitted"},
+	{ERR_CONFIG, "configuration"},
+	{ERR_CORRUPT, "store damaged"},
+};
+
+static void fill(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format,
+		 va_list args) __attribute__((format(printf, 6, 0)));
+
+static void fill(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format,
+		 va_list args)
+{
+	if (e->code != ERR_NONE)
+		return;
+	e->code = code;
+	e->line = line;
+	e->column = column;
+	snprintf(e->file, sizeof e->file, "%s", file ? file : "");
+	vsnprintf(e->text, sizeof e->text, format, args);
+}
+
+int err_set(struct err *e, enum err_code code, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fill(e, code, NULL, 0, 0, format, args);
+	va_end(args);
+	return -1;
+}
+
+int err_at(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fill(e, code, file, line, column, format, args);
+	va_end(args);
+	return -1;
+}
+
+int err_errno(struct err *e, const char *file, const char *what)
+{
+	enum err_code code = ERR_IO;
+	if (errno == ENOENT || errno == ENOTDIR)
+		code = ERR_NOTFOUND;
+	else if (errno == EACCES || errno == EPERM)
+		code = ERR_NOPERM;
+	return err_at(e, code, file, 0, 0, "%s: %s", what, strerror(errno));
+}
+
+const char *err_word(enum err_code code)
+{
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (words[i].code == code)
+			return words[i].word;
+	return "error";
+}
+
+const char *err_format(const struct err *e, char *out, size_t out_size)
+{
+	if (e->file[0] && e->line && e->column)
+		snprintf(out, out_size, "%s:%u:%u: %s", e->file, e->line, e->column, e->text);
+	else if (e->file[0] && e->line)
+		snprintf(out, out_size, "%s:%u: %s", e->file, e->line, e->text);
+	else if (e->file[0])
+		snprintf(out, out_size, "%s: %s", e->file, e->text);
+	else
+		snprintf(out, out_size, "%s", e->text);
+	return out;
+}
+
+int err_exit(const struct err *e, const char *prog)
+{
+	char line[1200];
+	fprintf(stderr, "%s: %s\n", prog, err_format(e, line, sizeof line));
+	return (int)e->code;
+}

@@ -1,0 +1,191 @@
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct file_out {
+	int fd;
+	char *path, *temporary;
+};
+
+int file_read(const char *path, size_t max, struct buf *out, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(e, path, "cannot open");
+	size_t start = out->len;
+	for (;;) {
+		buf_reserve(out, 64 * 1024);
+		ssize_t got = read(fd, out->data + out->len, 64 * 1024);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			out->data[out->len] = '\0';
+			int rc = got < 0 ? err_errno(e, path, "cannot read") : 0;
+			close(fd);
+			return rc;
+		}
+		out->len += (size_t)got;
+		if (out->len - start > max) {
+			close(fd);
+			return err_at(e, ERR_DATA, path, 0, 0, "larger than the limit of %zu bytes", max);
+		}
+	}
+}
+
+int file_write_all(int fd, const void *data, size_t len, const char *name, struct err *e)
+{
+	const char *p = data;
+	while (len > 0) {
+		ssize_t put = write(fd, p, len);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return err_errno(e, name, "cannot write");
+		p += put;
+		len -= (size_t)put;
+	}
+	return 0;
+}
+
+static char *text_of(const char *format, const char *path)
+{
+	struct buf b = {0};
+	buf_printf(&b, "%s%s%ld", path, format, (long)getpid());
+	return b.data;
+}
+
+struct file_out *file_begin(const char *path, mode_t mode, struct err *e)
+{
+	struct file_out *f = xmalloc(sizeof *f);
+	f->path = xstrdup(path);
+	f->temporary = text_of(".tmp.", path);
+	f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	if (f->fd >= 0 && fchmod(f->fd, mode) == 0)
+		return f;
+	err_errno(e, f->temporary, "cannot create");
+	file_abort(f);
+	return NULL;
+}
+
+int file_add(struct file_out *f, const void *data, size_t len, struct err *e)
+{
+	return file_write_all(f->fd, data, len, f->temporary, e);
+}
+
+static int sync_directory_of(const char *path, struct err *e)
+{
+	char *directory = xstrdup(path), *slash = strrchr(directory, '/');
+	if (slash)
+		slash[slash == directory] = '\0';
+	int fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) != 0 ? err_errno(e, directory, "cannot sync directory") : 0;
+	if (fd >= 0)
+		close(fd);
+	free(directory);
+	return rc;
+}
+
+int file_commit(struct file_out *f, struct err *e)
+{
+	int rc = 0;
+	if (fsync(f->fd) != 0)
+		rc = err_errno(e, f->temporary, "cannot sync");
+	if (close(f->fd) != 0 && rc == 0)
+		rc = err_errno(e, f->temporary, "cannot close");
+	f->fd = -1;
+	if (rc == 0 && rename(f->temporary, f->path) != 0)
+		rc = err_errno(e, f->path, "cannot rename into place");
+	if (rc == 0) {
+		rc = sync_directory_of(f->path, e);
+		free(f->temporary);
+		f->temporary = NULL; /* renamed: nothing to remove */
+	}
+	file_abort(f);
+	return rc;
+}
+
+void file_abort(struct file_out *f)
+{
+	if (!f)
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->temporary)
+		unlink(f->temporary);
+	free(f->temporary);
+	free(f->path);
+	free(f);
+}
+
+int file_write(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+{
+	struct file_out *f = file_begin(path, mode, e);
+	if (!f)
+		return -1;
+	if (file_add(f, data, len, e)) {
+		file_abort(f);
+		return -1;
+	}
+	return file_commit(f, e);
+}
+
+static int make_dir(const char *path, struct err *e)
+{
+	if (mkdir(path, 0755) == 0)
+		return chmod(path, 0755) == 0 ? 0 : err_errno(e, path, "cannot set mode of directory");
+	return errno == EEXIST ? 0 : err_errno(e, path, "cannot make directory");
+}
+
+int file_make_dirs(const char *path, struct err *e)
+{
+	char *copy = xstrdup(path);
+	int rc = 0;
+	for (char *p = copy + 1; rc == 0 && *p; p++)
+		if (*p == '/') {
+			*p = '\0';
+			rc = make_dir(copy, e);
+			*p = '/';
+		}
+	if (rc == 0)
+		rc = make_dir(copy, e);
+	free(copy);
+	return rc;
+}
+
+bool file_exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+int file_lock(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return err_errno(e, path, "cannot open lock");
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (errno == EWOULDBLOCK)
+		err_at(e, ERR_TEMP, path, 0, 0, "another run holds the lock; try again when it has ended");
+	else
+		err_errno(e, path, "cannot lock");
+	close(fd);
+	return -1;
+}
+
+int file_flush_stdout(struct err *e)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno == EPIPE)
+		_exit(128 + SIGPIPE);
+	return err_set(e, ERR_IO, "cannot write to standard output: %s", errno ? strerror(errno) : "write failed");
+}

@@ -1,0 +1,35 @@
+/* Files: the only writer of files, and the few readers that everything shares. Every file is written as a temporary beside its
+ * final name, synced, renamed, and its directory synced, so that a name never shows half a file. */
+#ifndef KI_CORE_FILE_H
+#define KI_CORE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+
+/* Reads a whole file of at most `max` bytes into `out` (appended). ERR_DATA when it is larger. */
+int file_read(const char *path, size_t max, struct buf *out, struct err *e);
+/* Writes `len` bytes under `path` with `mode`, replacing what was there, durably. */
+int file_write(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
+
+/* The same in pieces: begin makes `<path>.tmp.<pid>`, commit syncs and renames it, abort removes it. Free both ways. */
+struct file_out;
+struct file_out *file_begin(const char *path, mode_t mode, struct err *e);
+int file_add(struct file_out *f, const void *data, size_t len, struct err *e);
+int file_commit(struct file_out *f, struct err *e); /* frees `f`, also when it fails */
+void file_abort(struct file_out *f);                /* frees `f`; NULL is fine */
+
+/* Makes a directory and its missing parents, mode 0755 whatever the umask says. */
+int file_make_dirs(const char *path, struct err *e);
+bool file_exists(const char *path);
+/* Writes all of `len` bytes to a descriptor. */
+int file_write_all(int fd, const void *data, size_t len, const char *name, struct err *e);
+/* Takes an exclusive lock that dies with the process: ERR_TEMP when another holds it. Returns the descriptor or -1. */
+int file_lock(const char *path, struct err *e);
+/* Flushes and checks stdout; ERR_IO when something written to it was lost. A closed pipe ends the process quietly. */
+int file_flush_stdout(struct err *e);
+
+#endif

@@ -1,0 +1,48 @@
+#include "core/home.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+
+static const char *own_directory(struct arena *a)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (len <= 0)
+		return ".";
+	path[len] = '\0';
+	char *slash = strrchr(path, '/');
+	if (slash)
+		*slash = '\0';
+	return arena_strdup(a, path);
+}
+
+const char *home_program(struct arena *a, const char *name)
+{
+	return arena_printf(a, "%s/%s", own_directory(a), name);
+}
+
+const char *home_config(struct arena *a, const char *given, struct err *e)
+{
+	static const char *const beside[] = {"../../config", "../share/kernelindex/config"};
+	if (!given)
+		given = getenv("KI_CONFIG");
+	if (given)
+		return given;
+	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+		const char *path = arena_printf(a, "%s/%s", own_directory(a), beside[i]);
+		if (file_exists(path))
+			return path;
+	}
+	err_set(e, ERR_CONFIG, "no config directory beside %s: give --config DIR or set KI_CONFIG", own_directory(a));
+	return NULL;
+}
+
+const char *home_store(const char *given)
+{
+	if (!given)
+		given = getenv("KI_STORE");
+	return given ? given : "var/store";
+}
