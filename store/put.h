@@ -1,0 +1,38 @@
+/* The writer: takes the wire stream of ki-normalize and publishes each file of it whole, or not at all.
+ *
+ * Everything is hashed again, every citation resolved, every run body rebuilt from its row and compared. Batches of runs are
+ * committed as they fill, beyond the published counts, where no reader looks; the transaction that takes the file's report
+ * line moves the counts. A stream that ends without it, a refused report or a crash leaves nothing that anybody sees, and the
+ * next writer drops the remains. */
+#ifndef KI_STORE_PUT_H
+#define KI_STORE_PUT_H
+
+#include <stdio.h>
+
+#include "store/store.h"
+
+/* Limits on what a live fetch may publish, from config/gates.json; shares of rows, 1 or more for no limit. */
+struct gates {
+	double rejected_share_max, skipped_share_max, shrink_share_max;
+	bool drift_refused;
+};
+int gates_load(const char *config_directory, struct gates *out, struct err *e);
+
+struct put_options {
+	const struct gates *gates; /* NULL: report only, as for a replay of a named file */
+	bool dry_run;
+	FILE *out; /* one canonical JSON line a file: what was published, or would be; NULL for none */
+};
+
+struct put_totals {
+	unsigned files, published, known, copies, refused;
+	uint64_t runs_read, runs_new, objects_new, cases_new, conflicts, rejected;
+};
+
+/* Reads the stream from `fd` until its end. ERR_DATA when a line is wrong or a gate refuses (files before it stay published). */
+int put_stream(struct store *st, int fd, const struct put_options *options, struct put_totals *totals, struct err *e);
+
+/* Drops what a writer left unpublished. Writers call it by themselves. */
+int put_recover(struct store *st, struct err *e);
+
+#endif

@@ -1,0 +1,342 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+
+enum { READERS_MAX = 510, LOCK_TRIES = 300 /* of 0.1 s each */ };
+static const size_t MAP_MIN = (size_t)1 << 30, MAP_HEADROOM = (size_t)256 << 20;
+
+/* The part of LMDB 0.9's meta page that says how long the file must be (lmdb: mdb.c, struct MDB_meta). */
+struct meta_page {
+	uint8_t page_header[16];
+	uint32_t magic, version;
+	uint64_t address, map_size;
+	struct {
+		uint32_t page_size; /* of the free-list tree: the page size of the file */
+		uint8_t rest[44];
+	} trees[2];
+	uint64_t last_page, transaction;
+};
+static const uint32_t LMDB_MAGIC = 0xBEEFC0DE, LMDB_VERSION = 1;
+
+int store_error(struct store *st, int rc, const char *what, struct err *e)
+{
+	enum err_code code = ERR_IO;
+	if (rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH || rc == MDB_PANIC)
+		code = ERR_CORRUPT;
+	else if (rc == EACCES || rc == EPERM || rc == EROFS)
+		code = ERR_NOPERM;
+	else if (rc == EAGAIN || rc == MDB_READERS_FULL)
+		code = ERR_TEMP;
+	return err_at(e, code, st->file, 0, 0, "%s: %s", what, mdb_strerror(rc));
+}
+
+static int read_meta(int fd, off_t at, struct meta_page *m)
+{
+	return pread(fd, m, sizeof *m, at) == (ssize_t)sizeof *m && m->magic == LMDB_MAGIC && m->version == LMDB_VERSION ? 0 : -1;
+}
+
+/* Reading a map beyond the end of its file is a bus error, so a file is measured against its own account before it is mapped. */
+static int check_length(struct store *st, struct err *e)
+{
+	struct meta_page first, second, *newest = NULL;
+	struct stat info;
+	int fd = open(st->file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_errno(e, st->file, "cannot open");
+	int rc = fstat(fd, &info) ? err_errno(e, st->file, "cannot stat") : 0;
+	if (rc == 0 && info.st_size > 0) {
+		bool first_ok = read_meta(fd, 0, &first) == 0;
+		bool second_ok = read_meta(fd, first_ok ? first.trees[0].page_size : 4096, &second) == 0;
+		newest = first_ok && (!second_ok || first.transaction >= second.transaction) ? &first : second_ok ? &second : NULL;
+		if (!newest || !first_ok || !second_ok)
+			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "not a catalog, or damaged: its first pages are unreadable; restore a backup");
+		else if ((uint64_t)info.st_size < (newest->last_page + 1) * newest->trees[0].page_size)
+			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: %lld bytes long, but its own account says %llu; restore a backup",
+				    (long long)info.st_size, (unsigned long long)((newest->last_page + 1) * newest->trees[0].page_size));
+	}
+	close(fd);
+	return rc;
+}
+
+/* LMDB needs a shared map and locks that work. */
+static int check_file_system(struct store *st, struct err *e)
+{
+	static const struct {
+		unsigned long magic;
+		const char *name;
+	} remote[] = {{0x6969, "NFS"}, {0x517B, "SMB"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB2"}, {0x01021997, "9P"}, {0x65735546, "FUSE"}};
+	struct statfs info;
+	if (statfs(st->directory, &info) != 0)
+		return err_errno(e, st->directory, "cannot stat file system");
+	for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
+		if ((unsigned long)info.f_type == remote[i].magic)
+			log_warn("%s: is on %s, where locks and shared maps may fail; keep the store on a local disk", st->directory, remote[i].name);
+	return 0;
+}
+
+static size_t map_size_for(size_t used)
+{
+	size_t size = MAP_MIN;
+	while (size < used + MAP_HEADROOM)
+		size *= 2;
+	return size;
+}
+
+static int open_environment(struct store *st, enum store_mode mode, struct err *e)
+{
+	struct stat info;
+	unsigned flags = MDB_NOTLS | (mode == STORE_READ ? MDB_RDONLY : 0);
+	size_t used = stat(st->file, &info) == 0 ? (size_t)info.st_size : 0;
+	int rc = mdb_env_create(&st->env);
+	if (rc == 0)
+		rc = mdb_env_set_maxdbs(st->env, TABLES);
+	if (rc == 0)
+		rc = mdb_env_set_maxreaders(st->env, READERS_MAX);
+	if (rc == 0)
+		rc = mdb_env_set_mapsize(st->env, map_size_for(used));
+	if (rc == 0)
+		rc = mdb_env_open(st->env, st->directory, flags, 0644);
+	if (mode == STORE_READ && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
+		mdb_env_close(st->env);
+		st->env = NULL;
+		rc = mdb_env_create(&st->env);
+		if (rc == 0)
+			rc = mdb_env_set_maxdbs(st->env, TABLES);
+		if (rc == 0)
+			rc = mdb_env_open(st->env, st->directory, flags | MDB_NOLOCK, 0644);
+	}
+	return rc ? store_error(st, rc, "cannot open catalog", e) : 0;
+}
+
+static int open_tables(struct store *st, enum store_mode mode, struct err *e)
+{
+	MDB_txn *txn;
+	int rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn);
+	if (rc)
+		return store_error(st, rc, "cannot begin", e);
+	for (int i = 0; i < TABLES && rc == 0; i++)
+		rc = mdb_dbi_open(txn, table_names[i], mode == STORE_WRITE ? MDB_CREATE : 0, &st->tables[i]);
+	if (rc == 0)
+		rc = mdb_txn_commit(txn); /* keeps the handles; writes nothing when nothing was made */
+	else
+		mdb_txn_abort(txn);
+	if (rc == MDB_NOTFOUND)
+		return err_at(e, ERR_NOTFOUND, st->directory, 0, 0, "an empty store: nothing was ever published into it");
+	return rc ? store_error(st, rc, "cannot open tables", e) : 0;
+}
+
+static int check_schema(struct store *st, enum store_mode mode, struct err *e)
+{
+	struct txn t;
+	struct meta_counts counts;
+	if (txn_begin(&t, st, mode, e))
+		return -1;
+	if (txn_counts(&t, &counts) == 0 && counts.schema == 0 && mode == STORE_WRITE) {
+		counts.schema = SCHEMA_VERSION;
+		if (txn_put_counts(&t, &counts) == 0)
+			return txn_commit(&t);
+	} else if (counts.schema > SCHEMA_VERSION) {
+		err_at(e, ERR_DATA, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", counts.schema,
+		       SCHEMA_VERSION);
+	}
+	txn_abort(&t);
+	return e->code ? -1 : 0;
+}
+
+static char *join(const char *a, const char *b)
+{
+	struct buf text = {0};
+	buf_printf(&text, "%s/%s", a, b);
+	return text.data;
+}
+
+/* A batch takes several transactions, so LMDB's own write lock is not enough. The lock dies with the process. */
+static int lock_for_writing(struct store *st, struct err *e)
+{
+	char *path = join(st->directory, "write.lock");
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
+		*e = (struct err){0};
+		st->lock = file_lock(path, e);
+		if (st->lock >= 0 || e->code != ERR_TEMP)
+			break;
+		usleep(100 * 1000);
+	}
+	free(path);
+	return st->lock < 0 ? -1 : 0;
+}
+
+int store_open(struct store *st, const char *directory, enum store_mode mode, struct err *e)
+{
+	int dead;
+	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE};
+	if (mode == STORE_WRITE && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
+		return -1;
+	if (mode == STORE_READ && access(st->file, F_OK) != 0)
+		return err_at(e, errno == EACCES ? ERR_NOPERM : ERR_NOTFOUND, directory, 0, 0,
+			      "no store here (%s): run `ki nightly` first or give --store DIR", strerror(errno));
+	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, mode, e))
+		return -1;
+	mdb_reader_check(st->env, &dead);
+	return open_tables(st, mode, e) || check_schema(st, mode, e) ? -1 : 0;
+}
+
+void store_close(struct store *st)
+{
+	if (st->env)
+		mdb_env_close(st->env);
+	if (st->lock >= 0)
+		close(st->lock);
+	free(st->directory);
+	free(st->file);
+	*st = (struct store){0};
+}
+
+/* Keeps MAP_HEADROOM free above what is used, which is more than one transaction of ours writes. */
+static int grow_map(struct store *st)
+{
+	MDB_envinfo info;
+	MDB_stat stat;
+	mdb_env_info(st->env, &info);
+	mdb_env_stat(st->env, &stat);
+	size_t want = map_size_for((info.me_last_pgno + 1) * stat.ms_psize);
+	return want > info.me_mapsize ? mdb_env_set_mapsize(st->env, want) : 0;
+}
+
+int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err *e)
+{
+	*t = (struct txn){st, NULL, e};
+	if (e->code)
+		return -1;
+	int rc = mode == STORE_WRITE ? grow_map(st) : 0;
+	if (rc == 0)
+		rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &t->mdb);
+	if (rc == MDB_MAP_RESIZED) { /* another process has grown the file */
+		rc = mdb_env_set_mapsize(st->env, 0);
+		if (rc == 0)
+			rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &t->mdb);
+	}
+	if (rc)
+		t->mdb = NULL;
+	return rc ? store_error(st, rc, "cannot begin", e) : 0;
+}
+
+/* A commit may leave its last pages unwritten when they were freed again; the length check above wants them to exist. */
+static int extend_file(struct store *st, struct err *e)
+{
+	MDB_envinfo info;
+	MDB_stat stat;
+	struct stat file;
+	int fd;
+	mdb_env_info(st->env, &info);
+	mdb_env_stat(st->env, &stat);
+	off_t need = (off_t)((info.me_last_pgno + 1) * stat.ms_psize);
+	if (mdb_env_get_fd(st->env, &fd) == 0 && fstat(fd, &file) == 0 && file.st_size < need && ftruncate(fd, need) != 0)
+		return err_errno(e, st->file, "cannot extend");
+	return 0;
+}
+
+int txn_commit(struct txn *t)
+{
+	if (t->err->code) {
+		txn_abort(t);
+		return -1;
+	}
+	int rc = mdb_txn_commit(t->mdb);
+	t->mdb = NULL;
+	if (rc)
+		return store_error(t->st, rc, "cannot commit", t->err);
+	return t->st->writable ? extend_file(t->st, t->err) : 0;
+}
+
+void txn_abort(struct txn *t)
+{
+	if (t->mdb)
+		mdb_txn_abort(t->mdb);
+	t->mdb = NULL;
+}
+
+int txn_get(struct txn *t, enum table table, MDB_val *key, MDB_val *value)
+{
+	if (t->err->code)
+		return -1;
+	int rc = mdb_get(t->mdb, t->st->tables[table], key, value);
+	if (rc == MDB_NOTFOUND)
+		return 0;
+	return rc ? store_error(t->st, rc, table_names[table], t->err) : 1;
+}
+
+int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, size_t len)
+{
+	MDB_val value = {len, (void *)data};
+	if (t->err->code)
+		return -1;
+	int rc = mdb_put(t->mdb, t->st->tables[table], key, &value, 0);
+	return rc ? store_error(t->st, rc, table_names[table], t->err) : 0;
+}
+
+int txn_delete(struct txn *t, enum table table, MDB_val *key)
+{
+	if (t->err->code)
+		return -1;
+	int rc = mdb_del(t->mdb, t->st->tables[table], key, NULL);
+	return rc && rc != MDB_NOTFOUND ? store_error(t->st, rc, table_names[table], t->err) : 0;
+}
+
+MDB_cursor *txn_cursor(struct txn *t, enum table table)
+{
+	MDB_cursor *cursor;
+	if (t->err->code)
+		return NULL;
+	int rc = mdb_cursor_open(t->mdb, t->st->tables[table], &cursor);
+	if (rc == 0)
+		return cursor;
+	store_error(t->st, rc, table_names[table], t->err);
+	return NULL;
+}
+
+int txn_next(struct txn *t, enum table table, struct key *key, MDB_val *value)
+{
+	MDB_cursor *cursor = txn_cursor(t, table);
+	if (!cursor)
+		return -1;
+	MDB_val found = key->val;
+	int rc = mdb_cursor_get(cursor, &found, value, MDB_SET_RANGE);
+	if (rc == 0) {
+		memcpy(key->bytes, found.mv_data, found.mv_size);
+		key->val = (MDB_val){found.mv_size, key->bytes};
+	}
+	mdb_cursor_close(cursor);
+	if (rc == MDB_NOTFOUND)
+		return 0;
+	return rc ? store_error(t->st, rc, table_names[table], t->err) : 1;
+}
+
+int txn_counts(struct txn *t, struct meta_counts *out)
+{
+	struct key key;
+	MDB_val value;
+	*out = (struct meta_counts){0};
+	int found = txn_get(t, TABLE_META, key_text(&key, "counts"), &value);
+	if (found == 1 && value.mv_size == sizeof *out)
+		memcpy(out, value.mv_data, sizeof *out);
+	else if (found == 1)
+		return err_at(t->err, ERR_CORRUPT, t->st->file, 0, 0, "meta counts have %zu bytes, not %zu", value.mv_size, sizeof *out);
+	return found < 0 ? -1 : 0;
+}
+
+int txn_put_counts(struct txn *t, const struct meta_counts *counts)
+{
+	struct key key;
+	return txn_put(t, TABLE_META, key_text(&key, "counts"), counts, sizeof *counts);
+}
