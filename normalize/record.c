@@ -551,6 +551,7 @@ void record_put_snapshot(struct buf *out, const struct snapshot_parts *s)
 	buf_char(out, '{');
 	put_optional(out, "channel", s->channel);
 	put_optional(out, "commit", s->commit);
+	put_optional(out, "config", s->config);
 	put_optional(out, "entry", s->entry);
 	put_optional(out, "file", s->file);
 	if (s->provenance.len) {
@@ -601,6 +602,7 @@ static void read_snapshot(struct cursor *c, struct record *out)
 	literal(c, "{");
 	s->channel = read_optional(c, "\"channel\":\"");
 	s->commit = read_optional(c, "\"commit\":\"");
+	s->config = read_optional(c, "\"config\":\"");
 	s->entry = read_optional(c, "\"entry\":\"");
 	s->file = read_optional(c, "\"file\":\"");
 	s->provenance = (struct slice){"", 0};
@@ -615,8 +617,6 @@ static void read_snapshot(struct cursor *c, struct record *out)
 	literal(c, ",\"type\":\"snapshot\",\"wire\":1}");
 }
 
-/* The end of a body cannot be seen without scanning it, but what follows it has a known length in all but labels: look for
- * the first `,"case":"sha256:` or `,"digest":"sha256:` after the body's own closing braces by stepping over the object. */
 static void read_bodied(struct cursor *c, struct record *out)
 {
 	literal(c, "{\"body\":");

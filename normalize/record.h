@@ -3,7 +3,7 @@
  * A stream holds, for each source file, one `snapshot` line, then records in which whatever a record cites comes before it,
  * then one `report` line. A file without its report line was cut off and must not be published.
  *
- *   {"channel":C,"commit":SHA|"entry":E,"file":NAME,"provenance":{…},"sha256":DIGEST,"sizeBytes":N,"type":"snapshot","wire":1}
+ *   {"channel":C,"commit":SHA,"config":DIGEST,"entry":E,"file":NAME,"provenance":{…},"sha256":DIGEST,"sizeBytes":N,"type":"snapshot","wire":1}
  *   {"body":{"apiVersion",…,"kind",…,"spec",…},"digest":DIGEST,"metadata":{…},"type":"object"}
  *   {"body":{…},"digest":DIGEST,"type":"case"}
  *   {"body":{"apiVersion",…,"kind":"BenchmarkRun","spec",…},"case":DIGEST,"digest":DIGEST,"labels":{…},"line":N,"type":"run"}
@@ -103,6 +103,7 @@ void record_put_report(struct buf *out, struct slice report);
 struct snapshot_parts {
 	struct slice channel; /* committed, cutile, cutedsl, gh-pages */
 	struct slice commit;  /* 40 or 12 hex digits, or empty */
+	struct slice config;  /* digest of the tables that bound the rows, `sha256:…`: the same file under other tables is news */
 	struct slice entry;   /* gh-pages entry, or empty */
 	struct slice file;    /* base name */
 	struct slice provenance; /* canonical JSON object, or empty */

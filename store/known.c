@@ -57,7 +57,7 @@ int known_add_object(struct known *k, struct txn *t, struct meta_counts *counts,
 		     struct slice metadata, bool *added)
 {
 	struct key key;
-	uint32_t id;
+	uint32_t id = 0;
 	int found = known_object(t, d, &id);
 	*added = found == 0;
 	if (found < 0)
