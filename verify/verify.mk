@@ -4,6 +4,7 @@ NVCC       ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/l
 CUDA_ARCHS ?= 80 90
 CUDA_LAST   = $(lastword $(CUDA_ARCHS))
 NVFLAGS     = -std=c++20 -O3 -I. -Xfatbin=-compress-all -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-unused-function,-Wno-missing-field-initializers \
+              -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
               $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
 
