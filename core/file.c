@@ -112,6 +112,13 @@ int file_commit(struct file_out *f, struct err *e)
 	return rc;
 }
 
+int file_commit_as(struct file_out *f, const char *path, struct err *e)
+{
+	free(f->path);
+	f->path = xstrdup(path);
+	return file_commit(f, e);
+}
+
 void file_abort(struct file_out *f)
 {
 	if (!f)

@@ -20,6 +20,8 @@ struct file_out;
 struct file_out *file_begin(const char *path, mode_t mode, struct err *e);
 int file_add(struct file_out *f, const void *data, size_t len, struct err *e);
 int file_commit(struct file_out *f, struct err *e); /* frees `f`, also when it fails */
+/* The same under another name in the same directory, for files named by their contents. */
+int file_commit_as(struct file_out *f, const char *path, struct err *e);
 void file_abort(struct file_out *f);                /* frees `f`; NULL is fine */
 
 /* Makes a directory and its missing parents, mode 0755 whatever the umask says. */

@@ -5,7 +5,7 @@
  * objects      id (u32)                                     digest, packed canonical body
  * object_ids   digest                                       id (u32)
  * metadata     object id (u32), digest of the text          canonical JSON: name, title, …
- * cases        id (u32)                                     digest, packed canonical case body
+ * cases        id (u32)                                     digest, comparison key, packed canonical case body
  * case_ids     digest                                       id (u32)
  * cohorts      comparison key, case id (u32)                empty
  * prefixes     hash of the external prefix (u64), case id   empty
@@ -61,6 +61,7 @@ _Static_assert(sizeof(struct run_row) == 72, "run rows are 72 bytes on disk");
 enum run_flags {
 	RUN_WHOLE = 1, /* the body is kept whole among the objects, because it cannot be rebuilt from the row */
 	RUN_UNITS = 2,
+	RUN_FAILED = 4, /* status is not `passed` */
 };
 /* 56 rows fill one page (4,096 bytes less the header of an overflow page). */
 enum { RUNS_PER_CHUNK = 56 };

@@ -30,12 +30,16 @@ int known_object(struct txn *t, const struct digest *d, uint32_t *id)
 	return found;
 }
 
-/* Value of objects and cases: the digest, then the packed body. The id under its digest is big-endian, as keys are. */
-static int put_packed(struct known *k, struct txn *t, enum table table, enum table ids, uint32_t id, const struct digest *d, struct slice body)
+/* Value of objects and cases: the digest (and a case's comparison key), then the packed body. The id under its digest is
+ * big-endian, as keys are. */
+static int put_packed(struct known *k, struct txn *t, enum table table, enum table ids, uint32_t id, const struct digest *d,
+		      const struct digest *cohort, struct slice body)
 {
 	struct buf value = {0};
 	struct key key, id_key;
 	buf_add(&value, d->bytes, DIGEST_SIZE);
+	if (cohort)
+		buf_add(&value, cohort->bytes, DIGEST_SIZE);
 	pack(k->packer, body, &value);
 	MDB_val *id_bytes = key_u32(&id_key, id);
 	int rc = txn_put(t, table, id_bytes, value.data, value.len);
@@ -45,12 +49,15 @@ static int put_packed(struct known *k, struct txn *t, enum table table, enum tab
 	return rc;
 }
 
-int known_unpack(struct packer *p, const MDB_val *value, struct digest *d, struct buf *out, struct err *e)
+int known_unpack(struct packer *p, const MDB_val *value, struct digest *d, struct digest *cohort, struct buf *out, struct err *e)
 {
-	if (value->mv_size <= DIGEST_SIZE)
+	size_t head = cohort ? 2 * DIGEST_SIZE : DIGEST_SIZE;
+	if (value->mv_size <= head)
 		return err_set(e, ERR_CORRUPT, "a stored object has no body");
 	memcpy(d->bytes, value->mv_data, DIGEST_SIZE);
-	return unpack(p, (struct slice){(const char *)value->mv_data + DIGEST_SIZE, value->mv_size - DIGEST_SIZE}, out, e);
+	if (cohort)
+		memcpy(cohort->bytes, (const char *)value->mv_data + DIGEST_SIZE, DIGEST_SIZE);
+	return unpack(p, (struct slice){(const char *)value->mv_data + head, value->mv_size - head}, out, e);
 }
 
 int known_add_object(struct known *k, struct txn *t, struct meta_counts *counts, const struct digest *d, struct slice body,
@@ -64,7 +71,7 @@ int known_add_object(struct known *k, struct txn *t, struct meta_counts *counts,
 		return -1;
 	if (found == 0) {
 		id = counts->objects++;
-		if (put_packed(k, t, TABLE_OBJECTS, TABLE_OBJECT_IDS, id, d, body))
+		if (put_packed(k, t, TABLE_OBJECTS, TABLE_OBJECT_IDS, id, d, NULL, body))
 			return -1;
 	}
 	if (slice_eq(metadata, "{}"))
@@ -107,13 +114,13 @@ const struct known_case *known_case(struct known *k, struct txn *t, const struct
 	const struct known_case *held = k->cases[slot_of(k, d)];
 	struct buf body = {0};
 	struct case_parts parts;
-	struct digest stored;
+	struct digest stored, cohort;
 	struct key key;
 	MDB_val value;
 	if (held || txn_get(t, TABLE_CASE_IDS, key_digest(&key, d), &value) != 1)
 		return held;
 	uint32_t id = key_read_u32(&value, 0);
-	if (txn_get(t, TABLE_CASES, key_u32(&key, id), &value) == 1 && known_unpack(k->packer, &value, &stored, &body, t->err) == 0 &&
+	if (txn_get(t, TABLE_CASES, key_u32(&key, id), &value) == 1 && known_unpack(k->packer, &value, &stored, &cohort, &body, t->err) == 0 &&
 	    record_case_parse((struct slice){body.data, body.len}, &k->arena, &parts))
 		held = remember(k, d, &parts, id);
 	else
@@ -153,7 +160,7 @@ static int correctness_of(struct known *k, struct txn *t, const struct digest *w
 	uint32_t id;
 	int rc = -1;
 	if (known_object(t, workload, &id) == 1 && txn_get(t, TABLE_OBJECTS, key_u32(&key, id), &value) == 1 &&
-	    known_unpack(k->packer, &value, &stored, &body, t->err) == 0) {
+	    known_unpack(k->packer, &value, &stored, NULL, &body, t->err) == 0) {
 		rc = 0;
 		*out = record_correctness_not_asserted();
 		if (!memmem(body.data, body.len, usual, sizeof usual - 1)) {
@@ -193,7 +200,7 @@ int known_add_case(struct known *k, struct txn *t, struct meta_counts *counts, c
 		return -1;
 	uint32_t id = counts->cases++;
 	struct digest cohort = record_comparison_key(&parts.operation, &parts.workload, &parts.protocol, &parts.environment, &correctness, parts.metric);
-	if (put_packed(k, t, TABLE_CASES, TABLE_CASE_IDS, id, d, body) || txn_put(t, TABLE_COHORTS, key_digest_u32(&key, &cohort, id), "", 0) ||
+	if (put_packed(k, t, TABLE_CASES, TABLE_CASE_IDS, id, d, &cohort, body) || txn_put(t, TABLE_COHORTS, key_digest_u32(&key, &cohort, id), "", 0) ||
 	    txn_put(t, TABLE_PREFIXES, key_u64_u32(&key, known_prefix_hash(parts.external_prefix), id), "", 0))
 		return -1;
 	remember(k, d, &parts, id);

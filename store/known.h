@@ -39,8 +39,8 @@ int known_add_case(struct known *k, struct txn *t, struct meta_counts *counts, c
 /* The id of a label text, added when new. */
 int known_label(struct known *k, struct txn *t, struct meta_counts *counts, struct slice labels, uint32_t *id);
 
-/* Reads the packed value of an object or a case: its digest, and its text appended to `out`. */
-int known_unpack(struct packer *p, const MDB_val *value, struct digest *d, struct buf *out, struct err *e);
+/* Reads the packed value of an object (`cohort` NULL) or a case: its digest, its comparison key, its text appended to `out`. */
+int known_unpack(struct packer *p, const MDB_val *value, struct digest *d, struct digest *cohort, struct buf *out, struct err *e);
 
 /* 64-bit hash under which external prefixes are filed. */
 uint64_t known_prefix_hash(struct slice prefix);

@@ -342,6 +342,7 @@ static int whole_row(struct writer *w, const struct record *r, const struct know
 	json_t *root = json_load_text(r->body.data, r->body.len, "run", w->err);
 	const json_t *spec = json_object_get(root, "spec");
 	const char *kind = json_string_value(json_object_get(root, "kind")), *observed = json_string_value(json_object_get(spec, "observedAt"));
+	const char *status = json_string_value(json_object_get(spec, "status"));
 	const json_t *median = json_object_get(json_object_get(json_object_get(spec, "timing"), "latencyNs"), "median");
 	bool added;
 	int rc = root ? 0 : -1;
@@ -349,6 +350,8 @@ static int whole_row(struct writer *w, const struct record *r, const struct know
 	row->value_50 = json_is_number(median) ? json_number_value(median) : statistic(spec, c->parts.metric, "median");
 	row->value_20 = statistic(spec, c->parts.metric, "p20");
 	row->value_80 = statistic(spec, c->parts.metric, "p80");
+	if (!status || strcmp(status, "passed") != 0)
+		row->flags |= RUN_FAILED;
 	if (rc == 0 && (!kind || strcmp(kind, "BenchmarkRun") != 0 || !observed || !when_parse_text(observed, strlen(observed), &row->observed_ms)))
 		rc = err_set(w->err, ERR_DATA, "a run's body is no BenchmarkRun with an observedAt");
 	if (rc == 0 && (!same_digest(spec, "implementationDigest", &c->parts.implementation) || !same_digest(spec, "workloadDigest", &c->parts.workload) ||

@@ -1,0 +1,292 @@
+#include "store/check.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/json.h"
+#include "store/known.h"
+#include "store/ranges.h"
+
+enum { SNAPSHOT_MAX = 1 << 30 };
+
+struct check {
+	struct catalog *c;
+	FILE *out;
+	struct check_totals *totals;
+	struct buf body;
+	struct ranges *by_channel; /* what each channel carried, from the publications */
+};
+
+static void problem(struct check *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void problem(struct check *k, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("check: ", k->out);
+	vfprintf(k->out, format, args);
+	fputc('\n', k->out);
+	va_end(args);
+	k->totals->problems++;
+	*k->c->err = (struct err){0}; /* the next item is checked all the same */
+}
+
+static bool digest_holds(const struct digest *d, const struct buf *body)
+{
+	struct digest computed = digest_of(body->data, body->len);
+	return digest_cmp(&computed, d) == 0;
+}
+
+static void check_id(struct check *k, enum table ids, const struct digest *d, uint32_t id, const char *what)
+{
+	struct key key;
+	MDB_val value;
+	if (txn_get(&k->c->t, ids, key_digest(&key, d), &value) != 1 || key_read_u32(&value, 0) != id)
+		problem(k, "%s %u is not found under its digest", what, id);
+}
+
+static void check_citations(struct check *k, uint32_t object)
+{
+	static const char mark[] = "Digest\":\"sha256:";
+	const char *at = k->body.data, *end = at + k->body.len;
+	while ((at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1))) {
+		struct digest d;
+		uint32_t id;
+		at += 9;
+		if (!digest_parse(at, DIGEST_TEXT, &d) || catalog_object_id(k->c, &d, &id) != 1)
+			problem(k, "object %u cites %.*s, which is missing", object, DIGEST_TEXT, at);
+	}
+}
+
+static void check_objects(struct check *k)
+{
+	for (uint32_t id = 0; id < k->c->counts.objects; id++) {
+		struct digest d;
+		if (catalog_object(k->c, id, &d, &k->body)) {
+			problem(k, "object %u is unreadable: %s", id, k->c->err->text);
+			continue;
+		}
+		if (!digest_holds(&d, &k->body))
+			problem(k, "object %u has other bytes than its digest says", id);
+		check_id(k, TABLE_OBJECT_IDS, &d, id, "object");
+		check_citations(k, id);
+		k->totals->objects++;
+	}
+}
+
+static bool key_exists(struct check *k, enum table table, MDB_val *key)
+{
+	MDB_val value;
+	return txn_get(&k->c->t, table, key, &value) == 1;
+}
+
+static void check_comparison_key(struct check *k, const struct catalog_case *of)
+{
+	const struct case_parts *p = &of->parts;
+	json_t *workload = catalog_load(k->c, &p->workload);
+	json_t *correctness = json_pack("{s:O?}", "correctness", json_object_get(json_object_get(workload, "spec"), "correctness"));
+	struct key key;
+	buf_clear(&k->body);
+	if (!workload || json_canonical(correctness, &k->body, k->c->err)) {
+		problem(k, "case %u: its workload is unreadable", of->id);
+	} else {
+		struct digest c = digest_of(k->body.data, k->body.len);
+		struct digest wanted = record_comparison_key(&p->operation, &p->workload, &p->protocol, &p->environment, &c, p->metric);
+		if (digest_cmp(&wanted, &of->cohort) != 0)
+			problem(k, "case %u has another comparison key than its parts give", of->id);
+		if (!key_exists(k, TABLE_COHORTS, key_digest_u32(&key, &of->cohort, of->id)))
+			problem(k, "case %u is missing from its cohort", of->id);
+	}
+	json_decref(correctness);
+	json_decref(workload);
+}
+
+static void check_cases(struct check *k)
+{
+	struct key key;
+	for (uint32_t id = 0; id < k->c->counts.cases; id++) {
+		const struct catalog_case *of = catalog_case(k->c, id);
+		if (!of) {
+			problem(k, "case %u is unreadable", id);
+			continue;
+		}
+		buf_clear(&k->body);
+		record_case_body(&of->parts, &k->body);
+		if (!digest_holds(&of->digest, &k->body))
+			problem(k, "case %u has other bytes than its digest says", id);
+		check_id(k, TABLE_CASE_IDS, &of->digest, id, "case");
+		if (!key_exists(k, TABLE_PREFIXES, key_u64_u32(&key, known_prefix_hash(of->parts.external_prefix), id)))
+			problem(k, "case %u is missing from the external ids", id);
+		check_comparison_key(k, of);
+		k->totals->cases++;
+	}
+}
+
+/* An index or id table may hold no more than what is published, apart from a writer's remains. */
+static void check_size(struct check *k, enum table table, uint64_t wanted)
+{
+	MDB_stat stat;
+	mdb_stat(k->c->t.mdb, k->c->st.tables[table], &stat);
+	if (stat.ms_entries < wanted)
+		problem(k, "table %s has %zu entries where %llu are published", table_names[table], stat.ms_entries, (unsigned long long)wanted);
+	else if (stat.ms_entries > wanted)
+		k->totals->unpublished = true;
+}
+
+static void check_runs(struct check *k)
+{
+	for (uint32_t run = 0; run < k->c->counts.runs; run++) {
+		struct run_row row;
+		if (catalog_run(k->c, run, &row) || row.case_id >= k->c->counts.cases || row.labels >= k->c->counts.labels ||
+		    catalog_body(k->c, &row, &k->body)) {
+			problem(k, "run %u is unreadable", run);
+			continue;
+		}
+		if (!digest_holds(&row.digest, &k->body))
+			problem(k, "run %u rebuilds to other bytes than its digest says", run);
+		k->totals->runs++;
+	}
+}
+
+/* Walks one index: every entry must follow from its row, and the runs in it must be those wanted, each once. */
+static void check_index(struct check *k, const struct index *x, const struct ranges *wanted)
+{
+	struct index_walk *w = index_walk_new(&k->c->t, x, 0);
+	const struct index_entry *entry;
+	uint8_t *seen = xcalloc(k->c->counts.runs / 8 + 1, 1);
+	uint64_t count = 0;
+	while ((entry = index_walk_next(w))) {
+		struct run_row row;
+		if (entry->run >= k->c->counts.runs || catalog_run(k->c, entry->run, &row)) {
+			problem(k, "index %d.%u names run %u, which is not published", x->kind, x->slot, entry->run);
+			continue;
+		}
+		uint64_t key = x->kind == INDEX_DIGEST ? key_of_digest(&row.digest) : key_of_case(row.case_id, row.observed_ms);
+		if (key != entry->key || seen[entry->run / 8] >> entry->run % 8 & 1 || (wanted && !ranges_has(wanted, entry->run)))
+			problem(k, "index %d.%u is wrong about run %u", x->kind, x->slot, entry->run);
+		seen[entry->run / 8] |= (uint8_t)(1u << entry->run % 8);
+		count++;
+	}
+	if (k->c->err->code)
+		problem(k, "index %d.%u is unreadable: %s", x->kind, x->slot, k->c->err->text);
+	if (count != (wanted ? ranges_total(wanted) : k->c->counts.runs))
+		problem(k, "index %d.%u has %llu entries", x->kind, x->slot, (unsigned long long)count);
+	k->totals->entries += count;
+	index_walk_free(w);
+	free(seen);
+}
+
+static void carry(struct check *k, uint32_t id, int slot)
+{
+	struct ranges carried = {0};
+	struct key key;
+	MDB_val value;
+	if (txn_get(&k->c->t, TABLE_CARRIED, key_u32(&key, id), &value) != 1 || !ranges_read((struct slice){value.mv_data, value.mv_size}, &carried)) {
+		problem(k, "the list of runs of publication %u is unreadable", id);
+	} else {
+		for (size_t i = 0; i < carried.count; i++) {
+			if (carried.items[i].first + (uint64_t)carried.items[i].count > k->c->counts.runs)
+				problem(k, "publication %u carries runs that are not published", id);
+			for (uint32_t n = 0; slot >= 0 && n < carried.items[i].count; n++)
+				ranges_add(&k->by_channel[slot], carried.items[i].first + n);
+		}
+	}
+	ranges_fini(&carried);
+}
+
+static void check_publications(struct check *k)
+{
+	for (uint32_t id = 0; id < k->c->counts.publications; id++) {
+		json_t *p = catalog_publication(k->c, id);
+		const char *channel = json_string_value(json_object_get(p, "channel")), *sha256 = json_string_value(json_object_get(p, "sha256"));
+		struct digest d;
+		struct key key;
+		int slot = channel ? channels_find(&k->c->channels, (struct slice){channel, strlen(channel)}) : -1;
+		if (!p || slot < 0 || !sha256 || !digest_parse(sha256, strlen(sha256), &d))
+			problem(k, "publication %u is unreadable", id);
+		else if (!key_exists(k, TABLE_SNAPSHOTS, key_digest_u32(&key, &d, id)))
+			problem(k, "publication %u is missing from the snapshots", id);
+		carry(k, id, slot);
+		json_decref(p);
+		k->totals->publications++;
+	}
+}
+
+static void check_labels(struct check *k)
+{
+	for (uint32_t id = 0; id < k->c->counts.labels; id++) {
+		struct slice text = catalog_labels(k->c, id);
+		json_t *labels = json_load_text(text.data, text.len, "labels", k->c->err);
+		if (!labels || k->c->err->code)
+			problem(k, "label set %u is unreadable", id);
+		json_decref(labels);
+	}
+}
+
+/* Kept files: each must have the digest that it is named by. */
+static void check_snapshot_directory(struct check *k, const char *directory)
+{
+	DIR *d = opendir(directory);
+	struct dirent *item;
+	while (d && (item = readdir(d))) {
+		struct buf path = {0}, bytes = {0};
+		struct digest named;
+		buf_printf(&path, "%s/%s", directory, item->d_name);
+		if (digest_parse_hex(item->d_name, strlen(item->d_name), &named)) {
+			if (file_read(path.data, SNAPSHOT_MAX, &bytes, k->c->err))
+				problem(k, "snapshot %s is unreadable: %s", item->d_name, k->c->err->text);
+			else if (!digest_holds(&named, &bytes))
+				problem(k, "snapshot %s has other bytes than its name says", item->d_name);
+			k->totals->snapshots++;
+		}
+		buf_fini(&path);
+		buf_fini(&bytes);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void check_snapshots(struct check *k)
+{
+	for (unsigned i = 0; i < 256; i++) {
+		struct buf path = {0};
+		buf_printf(&path, "%s/snapshots/%02x", k->c->st.directory, i);
+		check_snapshot_directory(k, path.data);
+		buf_fini(&path);
+	}
+}
+
+int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
+{
+	struct check k = {.c = c, .out = out, .totals = totals};
+	*totals = (struct check_totals){0};
+	k.by_channel = xcalloc(c->channels.count + 1, sizeof *k.by_channel);
+	check_objects(&k);
+	check_cases(&k);
+	check_labels(&k);
+	check_runs(&k);
+	check_publications(&k);
+	check_index(&k, &c->digests, NULL);
+	for (size_t i = 0; i < c->channels.count; i++) {
+		ranges_sort(&k.by_channel[i]);
+		check_index(&k, &c->by_case[i], &k.by_channel[i]);
+		ranges_fini(&k.by_channel[i]);
+	}
+	check_size(&k, TABLE_OBJECTS, c->counts.objects);
+	check_size(&k, TABLE_OBJECT_IDS, c->counts.objects);
+	check_size(&k, TABLE_CASES, c->counts.cases);
+	check_size(&k, TABLE_CASE_IDS, c->counts.cases);
+	check_size(&k, TABLE_COHORTS, c->counts.cases);
+	check_size(&k, TABLE_PREFIXES, c->counts.cases);
+	check_size(&k, TABLE_LABELS, c->counts.labels);
+	check_size(&k, TABLE_RUNS, (c->counts.runs + RUNS_PER_CHUNK - 1) / RUNS_PER_CHUNK);
+	check_size(&k, TABLE_PUBLICATIONS, c->counts.publications);
+	check_size(&k, TABLE_CARRIED, c->counts.publications);
+	check_size(&k, TABLE_SNAPSHOTS, c->counts.publications);
+	check_snapshots(&k);
+	free(k.by_channel);
+	buf_fini(&k.body);
+	return c->err->code ? -1 : 0;
+}

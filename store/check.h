@@ -1,0 +1,16 @@
+/* Proof that nothing is lost or altered: recomputes every digest, resolves every reference, rebuilds every index and compares. */
+#ifndef KI_STORE_CHECK_H
+#define KI_STORE_CHECK_H
+
+#include <stdio.h>
+
+#include "store/catalog.h"
+
+struct check_totals {
+	uint64_t objects, cases, runs, publications, snapshots, entries, problems;
+	bool unpublished; /* a writer was interrupted; its remains go with the next publication */
+};
+/* Writes a line for each problem to `out`. Returns -1 only when checking itself was impossible. */
+int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals);
+
+#endif

@@ -1,0 +1,400 @@
+/* ki-store: publishes records into the catalog and answers questions about it. */
+#include <getopt.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "core/file.h"
+#include "core/home.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/when.h"
+#include "store/backup.h"
+#include "store/check.h"
+#include "store/compare.h"
+#include "store/export.h"
+#include "store/journal.h"
+#include "store/list.h"
+#include "store/put.h"
+#include "store/show.h"
+
+struct options {
+	const char *store, *config, *out, *format, *config_digest;
+	struct list_options list;
+	bool json, live, dry_run, quiet;
+	double max_age_hours;
+	char **names; /* operands */
+	int name_count;
+};
+
+struct verb {
+	const char *name, *operands, *help;
+	int least, most; /* operands; most -1: any number */
+	int (*run)(struct options *o, struct err *e);
+};
+
+/* ---- verbs ---- */
+
+static int verb_put(struct options *o, struct err *e)
+{
+	struct store st;
+	struct gates gates;
+	struct arena a = {0};
+	struct put_totals totals = {0};
+	struct put_options options = {.dry_run = o->dry_run, .out = o->json ? stdout : NULL};
+	const char *config = o->live ? home_config(&a, o->config, e) : NULL;
+	if (o->live && (!config || gates_load(config, &gates, e)))
+		return -1;
+	options.gates = o->live ? &gates : NULL;
+	int rc = store_open(&st, o->store, STORE_WRITE, e);
+	if (rc == 0)
+		rc = put_stream(&st, STDIN_FILENO, &options, &totals, e);
+	store_close(&st);
+	arena_fini(&a);
+	if (!o->json && (rc == 0 || totals.files))
+		log_info("%s%llu new runs in %u publications (%llu rows bound, %u files known, %u byte copies, %llu conflicts)",
+			 o->dry_run ? "would publish " : "", (unsigned long long)totals.runs_new, totals.published, (unsigned long long)totals.runs_read,
+			 totals.known, totals.copies, (unsigned long long)totals.conflicts);
+	return rc;
+}
+
+/* Runs `read` on the opened catalog. */
+static int with_catalog(struct options *o, struct err *e, int (*read)(struct catalog *c, struct options *o))
+{
+	struct catalog c;
+	int rc = catalog_open(&c, o->store, e);
+	if (rc == 0)
+		rc = read(&c, o);
+	catalog_close(&c);
+	return rc;
+}
+
+static int read_show(struct catalog *c, struct options *o)
+{
+	struct digest d;
+	const char *name = o->names[0];
+	size_t count;
+	uint32_t run;
+	uint32_t *runs = catalog_find(c, name, &count);
+	free(runs);
+	const char *hex = strncmp(name, "sha256:", 7) == 0 ? name + 7 : name;
+	if (c->err->code)
+		return -1;
+	if (count == 0 && digest_parse_hex(hex, strlen(hex), &d))
+		return show_object(c, &d, stdout);
+	if (catalog_find_one(c, name, &run))
+		return -1;
+	return o->json ? show_json(c, run, stdout) : show_text(c, run, stdout);
+}
+
+static int verb_show(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_show);
+}
+
+static int read_list(struct catalog *c, struct options *o)
+{
+	return list_runs(c, &o->list, stdout);
+}
+
+static int verb_list(struct options *o, struct err *e)
+{
+	if (o->json)
+		o->list.format = LIST_JSONL;
+	if (o->format && !list_format_parse(o->format, &o->list.format))
+		return err_set(e, ERR_USAGE, "--format %s: want table, tsv, csv, json or jsonl", o->format);
+	return with_catalog(o, e, read_list);
+}
+
+/* Names a cohort by its key, or by a run in it. */
+static int read_cohort(struct catalog *c, struct options *o)
+{
+	struct digest key;
+	struct err held = {0}, *outer = c->err;
+	struct run_row row;
+	uint32_t run;
+	c->err = c->t.err = &held;
+	bool by_key = cohort_find(c, o->names[0], &key) == 0;
+	c->err = c->t.err = outer;
+	if (!by_key) {
+		const struct catalog_case *of;
+		if (catalog_find_one(c, o->names[0], &run) || catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)))
+			return -1;
+		key = of->cohort;
+	}
+	return list_cohort(c, &key, o->json, stdout);
+}
+
+static int verb_cohort(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_cohort);
+}
+
+static int read_compare(struct catalog *c, struct options *o)
+{
+	uint32_t runs[COMPARE_MAX];
+	for (int i = 0; i < o->name_count; i++)
+		if (catalog_find_one(c, o->names[i], &runs[i]))
+			return -1;
+	return compare_runs(c, runs, (size_t)o->name_count, o->json, stdout);
+}
+
+static int verb_compare(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_compare);
+}
+
+static int read_log(struct catalog *c, struct options *o)
+{
+	return journal_log(c, o->list.limit, o->json, stdout);
+}
+
+static int verb_log(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_log);
+}
+
+static int read_status(struct catalog *c, struct options *o)
+{
+	return journal_status(c, o->max_age_hours, o->json, stdout);
+}
+
+static int verb_status(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_status);
+}
+
+static int read_published(struct catalog *c, struct options *o)
+{
+	return journal_published(c, o->config_digest, stdout);
+}
+
+/* A store that does not exist yet has published nothing. */
+static int verb_published(struct options *o, struct err *e)
+{
+	int rc = with_catalog(o, e, read_published);
+	if (rc && e->code == ERR_NOTFOUND) {
+		*e = (struct err){0};
+		rc = 0;
+	}
+	return rc;
+}
+
+static int read_check(struct catalog *c, struct options *o)
+{
+	struct check_totals t;
+	if (check_catalog(c, stdout, &t))
+		return -1;
+	if (!o->quiet || t.problems)
+		printf("%s: %llu runs rebuilt, %llu objects, %llu cases, %llu publications, %llu snapshots, %llu index entries%s\n",
+		       t.problems ? "damaged" : "clean", (unsigned long long)t.runs, (unsigned long long)t.objects, (unsigned long long)t.cases,
+		       (unsigned long long)t.publications, (unsigned long long)t.snapshots, (unsigned long long)t.entries,
+		       t.unpublished ? "; remains of an interrupted writer wait for the next one" : "");
+	return t.problems ? err_at(c->err, ERR_CORRUPT, o->store, 0, 0, "%llu problems", (unsigned long long)t.problems) : 0;
+}
+
+static int verb_check(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_check);
+}
+
+static int read_export(struct catalog *c, struct options *o)
+{
+	char *path = NULL;
+	if (!o->format) {
+		int rc = export_files(c, &o->list.filter, o->out ? o->out : "var/export", &path);
+		if (rc == 0 && !o->quiet)
+			printf("%s\n", path);
+		free(path);
+		return rc;
+	}
+	if (strcmp(o->format, "jsonl") == 0)
+		return export_jsonl(c, &o->list.filter, stdout);
+	if (strcmp(o->format, "json") == 0)
+		return export_json(c, &o->list.filter, stdout);
+	if (strcmp(o->format, "csv") != 0)
+		return err_set(c->err, ERR_USAGE, "--format %s: want json, jsonl or csv", o->format);
+	o->list.format = LIST_CSV;
+	o->list.sort = SORT_DIGEST;
+	if (!o->list.columns)
+		o->list.columns = "external_id,digest,comparison_key,kernel,mode,provider,gpu,dtype,workload_label,metric,median_ns,p20_ns,p80_ns,"
+				  "median_bytes,rank,cohort_size,tied,unranked,evidence,observed_at,liger_version,upstream_commit,caveats";
+	return list_runs(c, &o->list, stdout);
+}
+
+static int verb_export(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_export);
+}
+
+static int verb_backup(struct options *o, struct err *e)
+{
+	struct store st;
+	int rc = store_open(&st, o->store, STORE_READ, e);
+	if (rc == 0)
+		rc = backup_store(&st, o->names[0], e);
+	store_close(&st);
+	return rc;
+}
+
+static const struct verb verbs[] = {
+	{"put", "", "publish the wire stream on standard input (--live: within config/gates.json; --dry-run)", 0, 0, verb_put},
+	{"show", "RUN", "one run with all that is known of it, or any object by its digest", 1, 1, verb_show},
+	{"list", "", "runs, by filter", 0, 0, verb_list},
+	{"cohort", "KEY|RUN", "a comparison group, best first", 1, 1, verb_cohort},
+	{"compare", "RUN RUN…", "2 to 8 runs side by side", 2, COMPARE_MAX, verb_compare},
+	{"log", "", "publications, newest first", 0, 0, verb_log},
+	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", 0, 0, verb_status},
+	{"check", "", "recompute every digest, resolve every reference, compare every index", 0, 0, verb_check},
+	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", 0, 0, verb_export},
+	{"backup", "DIRECTORY", "a consistent copy, also while others write", 1, 1, verb_backup},
+	{"published", "", "what ki-ingest need not send again (--config-digest D)", 0, 0, verb_published},
+};
+
+/* ---- options ---- */
+
+static void usage(FILE *out)
+{
+	fputs("usage: ki-store [--store DIR] VERB [option…] [operand…]\n\n", out);
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		fprintf(out, "  %-9s %-9s  %s\n", verbs[i].name, verbs[i].operands, verbs[i].help);
+	fputs("\nRUN is a digest or 8 or more of its hex digits, an external id, or a name.\n"
+	      "filters: --kernel K --gpu G --mode M --provider P --dtype D --since YYYY-MM-DD --metric latency|memory|all\n"
+	      "list:    --format table|tsv|csv|json|jsonl --columns A,B,… --sort store|time|version|rank|id|digest --limit N\n"
+	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
+	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
+	      out);
+}
+
+static void version(void)
+{
+	printf("ki-store %s (%s, jansson %s, zstd %s)\n", KI_VERSION, mdb_version(NULL, NULL, NULL), jansson_version_str(), ZSTD_versionString());
+}
+
+enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
+       OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_HELP, OPT_VERSION };
+
+static const struct option long_options[] = {
+	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
+	{"out", required_argument, NULL, OPT_OUT},	   {"format", required_argument, NULL, OPT_FORMAT},
+	{"columns", required_argument, NULL, OPT_COLUMNS}, {"sort", required_argument, NULL, OPT_SORT},
+	{"limit", required_argument, NULL, OPT_LIMIT},	   {"kernel", required_argument, NULL, OPT_KERNEL},
+	{"gpu", required_argument, NULL, OPT_GPU},	   {"mode", required_argument, NULL, OPT_MODE},
+	{"provider", required_argument, NULL, OPT_PROVIDER}, {"dtype", required_argument, NULL, OPT_DTYPE},
+	{"since", required_argument, NULL, OPT_SINCE},	   {"metric", required_argument, NULL, OPT_METRIC},
+	{"json", no_argument, NULL, OPT_JSON},		   {"live", no_argument, NULL, OPT_LIVE},
+	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
+	{"max-age", required_argument, NULL, OPT_MAX_AGE}, {"config-digest", required_argument, NULL, OPT_CONFIG_DIGEST},
+	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static int set_since(struct options *o, const char *text, struct err *e)
+{
+	struct buf full = {0};
+	buf_str(&full, text);
+	if (strlen(text) == 10)
+		buf_str(&full, " 00:00:00");
+	bool ok = when_parse(full.data, full.len, &o->list.filter.since_ms);
+	buf_fini(&full);
+	return ok ? 0 : err_set(e, ERR_USAGE, "--since %s: want YYYY-MM-DD, or YYYY-MM-DDThh:mm:ssZ", text);
+}
+
+static int set_metric(struct options *o, const char *text, struct err *e)
+{
+	bool all = strcmp(text, "all") == 0;
+	o->list.filter.latency = !all && strcmp(text, "latency") == 0;
+	o->list.filter.memory = !all && strcmp(text, "memory") == 0;
+	if (all || o->list.filter.latency || o->list.filter.memory)
+		return 0;
+	return err_set(e, ERR_USAGE, "--metric %s: want latency, memory or all", text);
+}
+
+static int set_number(double *out, const char *name, const char *text, struct err *e)
+{
+	char *end;
+	*out = strtod(text, &end);
+	return *text && !*end && *out >= 0 && *out < 1e15 ? 0 : err_set(e, ERR_USAGE, "%s %s: want a number of at least 0", name, text);
+}
+
+static int set_option(struct options *o, int code, const char *value, struct err *e)
+{
+	double number;
+	switch (code) {
+	case OPT_STORE: o->store = value; return 0;
+	case OPT_CONFIG: o->config = value; return 0;
+	case OPT_OUT: o->out = value; return 0;
+	case OPT_FORMAT: o->format = value; return 0;
+	case OPT_COLUMNS: o->list.columns = value; return 0;
+	case OPT_KERNEL: o->list.filter.kernel = value; return 0;
+	case OPT_GPU: o->list.filter.gpu = value; return 0;
+	case OPT_MODE: o->list.filter.mode = value; return 0;
+	case OPT_PROVIDER: o->list.filter.provider = value; return 0;
+	case OPT_DTYPE: o->list.filter.dtype = value; return 0;
+	case OPT_SINCE: return set_since(o, value, e);
+	case OPT_METRIC: return set_metric(o, value, e);
+	case OPT_JSON: o->json = true; return 0;
+	case OPT_LIVE: o->live = true; return 0;
+	case OPT_DRY_RUN: o->dry_run = true; return 0;
+	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_CONFIG_DIGEST: o->config_digest = value; return 0;
+	case OPT_MAX_AGE: return set_number(&o->max_age_hours, "--max-age", value, e);
+	case OPT_SORT:
+		return sort_parse(value, &o->list.sort) ? 0 : err_set(e, ERR_USAGE, "--sort %s: want store, time, version, rank, id or digest", value);
+	case OPT_LIMIT:
+		if (set_number(&number, "--limit", value, e))
+			return -1;
+		o->list.limit = (uint64_t)number;
+		return 0;
+	default:
+		return err_set(e, ERR_USAGE, "see ki-store --help");
+	}
+}
+
+static const struct verb *parse(struct options *o, int argc, char **argv, struct err *e)
+{
+	int code;
+	o->list.filter.latency = true;
+	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		if (code == OPT_HELP || code == OPT_VERSION) {
+			if (code == OPT_HELP)
+				usage(stdout);
+			else
+				version();
+			exit(file_flush_stdout(e) ? err_exit(e, "ki-store") : 0);
+		}
+		if (set_option(o, code, optarg, e))
+			return NULL;
+	}
+	const char *name = optind < argc ? argv[optind++] : "";
+	o->names = argv + optind;
+	o->name_count = argc - optind;
+	o->store = home_store(o->store);
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+		const struct verb *v = &verbs[i];
+		if (strcmp(v->name, name) != 0)
+			continue;
+		if (o->name_count >= v->least && o->name_count <= v->most)
+			return v;
+		err_set(e, ERR_USAGE, "usage: ki-store %s %s", v->name, v->operands);
+		return NULL;
+	}
+	err_set(e, ERR_USAGE, "%s%s; see ki-store --help", *name ? "no verb " : "a verb is missing", name);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {0};
+	struct err e = {0}, flush = {0};
+	const struct verb *verb = parse(&o, argc, argv, &e);
+	log_init("ki-store", o.quiet);
+	if (verb)
+		verb->run(&o, &e);
+	if (file_flush_stdout(&flush) && !e.code)
+		e = flush;
+	return e.code ? err_exit(&e, "ki-store") : 0;
+}

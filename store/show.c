@@ -1,0 +1,345 @@
+#include "store/show.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/when.h"
+
+/* A run with everything it cites. */
+struct whole {
+	struct catalog *c;
+	struct cohort k;
+	struct view v;
+	const struct case_parts *parts;
+	json_t *operation, *workload, *implementation, *protocol, *environment, *project; /* identity bodies */
+	uint32_t *carriers;
+	size_t carrier_count;
+};
+
+static int load(struct whole *w, struct catalog *c, uint32_t run)
+{
+	struct run_row row;
+	const struct catalog_case *of;
+	*w = (struct whole){.c = c};
+	if (catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)) || cohort_load(c, &of->cohort, &w->k))
+		return -1;
+	const struct member *m = cohort_member(&w->k, run);
+	if (!m)
+		return err_set(c->err, ERR_CORRUPT, "run number %u is not in its own cohort; run `ki check`", run);
+	w->parts = &m->c->parts;
+	w->operation = catalog_load(c, &w->parts->operation);
+	w->workload = catalog_load(c, &w->parts->workload);
+	w->implementation = catalog_load(c, &w->parts->implementation);
+	w->protocol = catalog_load(c, &w->parts->protocol);
+	w->environment = catalog_load(c, &w->parts->environment);
+	w->project = catalog_load(c, &w->parts->project);
+	w->carriers = catalog_carriers(c, run, &w->carrier_count);
+	return c->err->code ? -1 : view_fill(&w->v, c, &w->k, m);
+}
+
+static void unload(struct whole *w)
+{
+	json_decref(w->operation);
+	json_decref(w->workload);
+	json_decref(w->implementation);
+	json_decref(w->protocol);
+	json_decref(w->environment);
+	json_decref(w->project);
+	free(w->carriers);
+	view_fini(&w->v);
+	cohort_fini(&w->k);
+}
+
+/* ---- text ---- */
+
+static void line(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void line(FILE *out, const char *name, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(out, "  %-16s ", name);
+	vfprintf(out, format, args);
+	fputc('\n', out);
+	va_end(args);
+}
+
+static void slice_line(FILE *out, const char *name, struct slice s)
+{
+	line(out, name, "%.*s", (int)s.len, s.data);
+}
+
+static void digest_line(FILE *out, const char *name, const struct digest *d)
+{
+	char text[DIGEST_TEXT + 1];
+	digest_text(d, text);
+	line(out, name, "%s", text);
+}
+
+static const char *text_at(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "unknown";
+}
+
+static const json_t *spec(const json_t *body)
+{
+	return json_object_get(body, "spec");
+}
+
+static void show_head(struct whole *w, FILE *out)
+{
+	const struct case_parts *c = w->parts;
+	fprintf(out, "%.*s\n", (int)w->v.external_id.len, w->v.external_id.data);
+	fprintf(out, "%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s\n", (int)c->operation_title.len, c->operation_title.data, (int)c->provider.len, c->provider.data,
+		(int)c->mode.len, c->mode.data);
+	fprintf(out, "%.*s\n\n", (int)c->workload_label.len, c->workload_label.data);
+	line(out, "status", "%s", w->v.m->row.flags & RUN_FAILED ? "failed" : "passed");
+	line(out, "evidence", "%s", view_evidence(&w->v));
+	digest_line(out, "run", &w->v.m->row.digest);
+}
+
+static void quantity_line(struct whole *w, FILE *out, const char *name, double value)
+{
+	struct buf text = {0};
+	int64_t units = run_units(&w->v.m->row, w->parts->metric, value);
+	const char *unit = w->parts->metric == METRIC_LATENCY ? "ns" : "bytes";
+	if (units >= 0) {
+		view_quantity(w->parts->metric, units, &text);
+		line(out, name, "%-12s %lld %s", text.data, (long long)units, unit);
+	} else {
+		line(out, name, "not published");
+	}
+	buf_fini(&text);
+}
+
+static void show_source_values(struct whole *w, FILE *out)
+{
+	const struct run_row *row = &w->v.m->row;
+	char p20[JSON_NUMBER_MAX] = "\xe2\x80\x94", p50[JSON_NUMBER_MAX], p80[JSON_NUMBER_MAX] = "\xe2\x80\x94";
+	const char *unit = w->parts->metric == METRIC_LATENCY ? "ms" : "mib";
+	if (row->flags & RUN_UNITS)
+		return;
+	json_number(row->value_50, p50);
+	if (!isnan(row->value_20))
+		json_number(row->value_20, p20);
+	if (!isnan(row->value_80))
+		json_number(row->value_80, p80);
+	line(out, "as published", "%s_20 %s \xc2\xb7 %s_50 %s \xc2\xb7 %s_80 %s", unit, p20, unit, p50, unit, p80);
+}
+
+static void show_measurement(struct whole *w, FILE *out)
+{
+	char observed[WHEN_TEXT + 1];
+	when_text(w->v.m->row.observed_ms, observed);
+	fprintf(out, "\nMeasurement (%s)\n", metric_name(w->parts->metric));
+	quantity_line(w, out, "median", w->v.m->row.value_50);
+	quantity_line(w, out, "p20", w->v.m->row.value_20);
+	quantity_line(w, out, "p80", w->v.m->row.value_80);
+	show_source_values(w, out);
+	line(out, "observed", "%s", observed);
+}
+
+static void show_rank(struct whole *w, FILE *out)
+{
+	const struct member *m = w->v.m;
+	fprintf(out, "\nComparison\n");
+	digest_line(out, "comparison key", &w->k.key);
+	if (m->rank)
+		line(out, "rank", "%u of %zu%s in its comparison group", m->rank, w->k.ranked, m->tied ? ", tied," : "");
+	else
+		line(out, "rank", "none: %s", unranked_code(m->unranked));
+	line(out, "kind", "%s", m->row.flags & RUN_WHOLE ? "strict exact comparison" : "source-native comparison");
+	if (w->k.kernels > 1) {
+		line(out, "note", "the group holds %zu kernels whose published contracts coincide", w->k.kernels);
+		if (m->rank)
+			line(out, "within kernel", "rank %u", m->kernel_rank);
+	}
+	if (m->unranked == UNRANKED_SUPERSEDED) {
+		struct run_row next;
+		if (catalog_run(w->c, m->successor, &next) == 0)
+			digest_line(out, "superseded by", &next.digest);
+	}
+}
+
+static void show_identity(struct whole *w, FILE *out)
+{
+	const json_t *revision = json_object_get(spec(w->implementation), "projectRevision"), *licence = json_object_get(spec(w->implementation), "licensing");
+	const char *version = json_string_value(json_object_get(revision, "version")), *commit = json_string_value(json_object_get(revision, "commit"));
+	fprintf(out, "\nIdentity\n");
+	digest_line(out, "implementation", &w->parts->implementation);
+	slice_line(out, "provider", w->parts->provider_title);
+	line(out, "project", "%s (%s)", text_at(spec(w->project), "name"), text_at(spec(w->project), "repository"));
+	line(out, "revision", "%s", version ? version : commit ? commit : "unknown");
+	line(out, "language", "%s", text_at(json_object_get(spec(w->implementation), "callable"), "language"));
+	line(out, "licence", "declared %s, concluded %s", text_at(licence, "declared"), text_at(licence, "concluded"));
+	digest_line(out, "operation", &w->parts->operation);
+	digest_line(out, "workload", &w->parts->workload);
+	digest_line(out, "protocol", &w->parts->protocol);
+	digest_line(out, "environment", &w->parts->environment);
+}
+
+static void put_shape(const json_t *tensor, struct buf *out)
+{
+	size_t i;
+	json_t *size;
+	buf_printf(out, "%s [", text_at(tensor, "dtype"));
+	json_array_foreach(json_object_get(tensor, "shape"), i, size)
+		buf_printf(out, "%s%lld", i ? ", " : "", (long long)json_integer_value(size));
+	buf_str(out, "]");
+}
+
+static void show_workload(struct whole *w, FILE *out)
+{
+	const json_t *s = spec(w->workload);
+	struct buf text = {0};
+	const char *name;
+	json_t *value;
+	fprintf(out, "\nWorkload\n");
+	line(out, "operation", "%.*s (%.*s)", (int)w->parts->operation_title.len, w->parts->operation_title.data,
+	     (int)w->parts->operation_slug.len, w->parts->operation_slug.data);
+	line(out, "case", "%.*s", (int)w->parts->case_key.len, w->parts->case_key.data);
+	json_object_foreach(json_object_get(s, "axes"), name, value)
+		line(out, "axis", "%s = %lld", name, (long long)json_integer_value(value));
+	json_object_foreach(json_object_get(s, "tensors"), name, value) {
+		buf_clear(&text);
+		put_shape(value, &text);
+		line(out, "tensor", "%s %s", name, text.data);
+	}
+	json_object_foreach(json_object_get(s, "scalars"), name, value) {
+		buf_clear(&text);
+		json_put_number(&text, json_number_value(json_object_get(value, "value")));
+		line(out, "scalar", "%s = %s (%s)", name, text.data, text_at(value, "dtype"));
+	}
+	line(out, "correctness", "%s", text_at(json_object_get(s, "correctness"), "comparator"));
+	if (strcmp(text_at(json_object_get(s, "correctness"), "comparator"), "not_asserted") == 0)
+		line(out, "", "marked passed by the source; the correctness policy was not published");
+	buf_fini(&text);
+}
+
+static void show_protocol(struct whole *w, FILE *out)
+{
+	const json_t *s = spec(w->protocol), *hardware = json_object_get(spec(w->environment), "hardware");
+	fprintf(out, "\nProtocol and environment\n");
+	line(out, "harness", "%s", text_at(json_object_get(s, "harness"), "name"));
+	line(out, "timer", "%s", text_at(json_object_get(s, "measurement"), "timer"));
+	line(out, "notes", "%s", text_at(json_object_get(s, "comparability"), "notes"));
+	slice_line(out, "GPU", w->parts->gpu);
+	line(out, "hardware", "%s %s, %s%s%s", text_at(hardware, "vendor"), text_at(hardware, "product"), text_at(hardware, "architecture"),
+	     json_object_get(hardware, "formFactor") ? ", " : "", json_object_get(hardware, "formFactor") ? text_at(hardware, "formFactor") : "");
+	line(out, "software", "%s", json_object_size(json_object_get(spec(w->environment), "software")) ? "see --json" : "not published");
+}
+
+static int show_source(struct whole *w, FILE *out)
+{
+	fprintf(out, "\nSource\n");
+	line(out, "row", "kernel %.*s, %.*s = %.*s, config %.*s", (int)w->parts->kernel.len, w->parts->kernel.data, (int)w->parts->x_name.len,
+	     w->parts->x_name.data, (int)w->parts->x_value.len, w->parts->x_value.data, (int)w->parts->config.len, w->parts->config.data);
+	struct slice version = view_label(&w->v, "liger_version"), caveats = view_label(&w->v, "caveats");
+	if (version.len)
+		slice_line(out, "liger version", version);
+	if (caveats.len)
+		slice_line(out, "caveats", caveats);
+	for (size_t i = 0; i < w->carrier_count; i++) {
+		json_t *p = catalog_publication(w->c, w->carriers[i]);
+		if (!p)
+			return -1;
+		const char *commit = json_string_value(json_object_get(p, "commit")), *entry = json_string_value(json_object_get(p, "entry"));
+		const char *url = json_string_value(json_object_get(json_object_get(p, "provenance"), "finalUrl"));
+		line(out, i ? "" : "published in", "%s %s, snapshot %s", text_at(p, "channel"), entry ? entry : commit ? commit : "(no commit)",
+		     text_at(p, "sha256"));
+		if (url)
+			line(out, "", "%s", url);
+		json_decref(p);
+	}
+	return 0;
+}
+
+int show_text(struct catalog *c, uint32_t run, FILE *out)
+{
+	struct whole w;
+	int rc = load(&w, c, run);
+	if (rc == 0) {
+		show_head(&w, out);
+		show_measurement(&w, out);
+		show_rank(&w, out);
+		show_identity(&w, out);
+		show_workload(&w, out);
+		show_protocol(&w, out);
+		rc = show_source(&w, out);
+	}
+	unload(&w);
+	return rc;
+}
+
+/* ---- JSON ---- */
+
+static void set_parsed(json_t *object, const char *name, const struct buf *text, struct err *e)
+{
+	json_object_set_new(object, name, json_load_text(text->data, text->len, name, e));
+}
+
+static json_t *publications_json(struct whole *w)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < w->carrier_count; i++) {
+		json_t *p = catalog_publication(w->c, w->carriers[i]);
+		json_object_del(p, "report");
+		json_array_append_new(list, p);
+	}
+	return list;
+}
+
+static json_t *whole_json(struct whole *w)
+{
+	struct buf text = {0};
+	json_t *root = NULL;
+	if (view_json(&w->v, &text, w->c->err) == 0) {
+		root = json_load_text(text.data, text.len, "run", w->c->err);
+		buf_clear(&text);
+		if (root && catalog_body(w->c, &w->v.m->row, &text) == 0)
+			set_parsed(root, "manifest", &text, w->c->err);
+	}
+	buf_fini(&text);
+	if (!root || w->c->err->code)
+		return root;
+	json_object_set_new(root, "cites",
+			    json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "operation", w->operation, "workload", w->workload, "implementation",
+				      w->implementation, "protocol", w->protocol, "environment", w->environment, "project", w->project));
+	json_object_set_new(root, "config", json_stringn(w->parts->config.data, w->parts->config.len));
+	json_object_set_new(root, "publications", publications_json(w));
+	return root;
+}
+
+int show_json(struct catalog *c, uint32_t run, FILE *out)
+{
+	struct whole w;
+	struct buf text = {0};
+	int rc = load(&w, c, run);
+	json_t *root = rc == 0 ? whole_json(&w) : NULL;
+	rc = root && json_canonical(root, &text, c->err) == 0 ? 0 : -1;
+	if (rc == 0)
+		fprintf(out, "%s\n", text.data);
+	json_decref(root);
+	buf_fini(&text);
+	unload(&w);
+	return c->err->code ? -1 : rc;
+}
+
+int show_object(struct catalog *c, const struct digest *d, FILE *out)
+{
+	struct buf text = {0};
+	struct digest stored;
+	uint32_t id;
+	char name[DIGEST_TEXT + 1];
+	int found = catalog_object_id(c, d, &id);
+	digest_text(d, name);
+	if (found == 1 && catalog_object(c, id, &stored, &text) == 0)
+		fprintf(out, "%s\n", text.data);
+	else if (found == 0)
+		err_set(c->err, ERR_NOTFOUND, "%s: no such object", name);
+	buf_fini(&text);
+	return c->err->code ? -1 : 0;
+}
