@@ -90,17 +90,16 @@ int ingest_held(struct ingest *in, struct publication *p, bool *lost, struct err
 {
 	struct buf provenance = {0}, path = {0};
 	int rc = 0;
-	*lost = false;
-	in->unchanged++;
-	if (!in->published || in_catalog(in, p))
-		return 0;
-	if (snapshots_have(in->snapshots, p, &provenance)) {
-		snapshots_path(in->snapshots, &p->sha256, &path);
-		rc = emit(in, p, path.data, (struct slice){provenance.data, provenance.len}, e);
-	} else {
-		*lost = true;
-		in->unchanged--;
+	bool needed = in->published && !in_catalog(in, p);
+	*lost = needed && !snapshots_have(in->snapshots, p, &provenance);
+	if (*lost) {
 		log_warn("%s %s: the snapshot is missing or damaged, fetching it again", p->channel, publication_id(p));
+	} else {
+		in->unchanged++;
+		if (needed) {
+			snapshots_path(in->snapshots, &p->sha256, &path);
+			rc = emit(in, p, path.data, (struct slice){provenance.data, provenance.len}, e);
+		}
 	}
 	buf_fini(&provenance);
 	buf_fini(&path);
