@@ -3,6 +3,7 @@
 /* One line an operation; X(name) stands for name.cu, which defines `name_operation`. */
 #define OPERATIONS(X) \
     X(fused_add_rms_norm) \
+    X(jsd) \
     X(kl_div) \
     X(llama4_rope) \
     X(megatron_rms_norm) \
