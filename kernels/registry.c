@@ -8,7 +8,8 @@
     X(llama4_rope) \
     X(megatron_rms_norm) \
     X(rms_norm) \
-    X(rope)
+    X(rope) \
+    X(tvd)
 
 #define DECLARE(name) extern const struct ki_operation name##_operation;
 OPERATIONS(DECLARE)
