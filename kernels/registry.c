@@ -5,6 +5,7 @@
     X(fused_add_rms_norm) \
     X(jsd) \
     X(kl_div) \
+    X(layer_norm) \
     X(llama4_rope) \
     X(megatron_rms_norm) \
     X(rms_norm) \
