@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "ingest/address.h"
-#include "ingest/locate.h"
+#include "ingest/position.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20, PATH_DEPTH = 4 };
 
@@ -22,7 +22,7 @@ struct reader {
 	struct arena *arena;
 	const char *file;
 	struct buf text;
-	struct locate_step steps[PATH_DEPTH];
+	struct position_step steps[PATH_DEPTH];
 	size_t depth;
 	struct err *e;
 };
@@ -109,22 +109,22 @@ static const struct field testing_fields[] = {
 static int wrong(struct reader *r, const char *name, const char *what)
 {
 	unsigned line, column;
-	struct locate_step steps[PATH_DEPTH + 1];
+	struct position_step steps[PATH_DEPTH + 1];
 	memcpy(steps, r->steps, sizeof r->steps);
 	if (name)
-		steps[r->depth] = (struct locate_step){name, 0};
-	locate(r->text.data, r->text.len, steps, r->depth + (name != NULL), &line, &column);
+		steps[r->depth] = (struct position_step){name, 0};
+	position_find(r->text.data, r->text.len, steps, r->depth + (name != NULL), &line, &column);
 	return err_at(r->e, ERR_CONFIG, r->file, line, column, "%s%s%s", name ? name : "", name ? ": " : "", what);
 }
 
 static void enter_member(struct reader *r, const char *name)
 {
-	r->steps[r->depth++] = (struct locate_step){name, 0};
+	r->steps[r->depth++] = (struct position_step){name, 0};
 }
 
 static void enter_element(struct reader *r, size_t index)
 {
-	r->steps[r->depth++] = (struct locate_step){NULL, index};
+	r->steps[r->depth++] = (struct position_step){NULL, index};
 }
 
 static void leave(struct reader *r)

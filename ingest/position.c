@@ -1,4 +1,4 @@
-#include "ingest/locate.h"
+#include "ingest/position.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void skip_value(struct walk *w)
 }
 
 /* Moves from the start of a container to the member or element asked for; false (and unmoved) when there is none. */
-static bool enter(struct walk *w, const struct locate_step *step, const char **shown)
+static bool enter(struct walk *w, const struct position_step *step, const char **shown)
 {
 	struct walk in = {w->at + 1, w->end};
 	if (w->at >= w->end || *w->at != (step->name ? '{' : '['))
@@ -73,7 +73,7 @@ static bool enter(struct walk *w, const struct locate_step *step, const char **s
 	return true;
 }
 
-void locate(const char *text, size_t len, const struct locate_step *steps, size_t count, unsigned *line, unsigned *column)
+void position_find(const char *text, size_t len, const struct position_step *steps, size_t count, unsigned *line, unsigned *column)
 {
 	struct walk w = {text, text + len};
 	skip_blank(&w);
