@@ -341,12 +341,19 @@ static void grow_slots(struct cases *t)
 /* The key's fields with their lengths between them, so that no two keys read the same. */
 static void join_key(struct buf *out, const struct slice key[KEY_FIELDS])
 {
+	size_t size = KEY_FIELDS * sizeof(uint32_t);
+	for (int i = 0; i < KEY_FIELDS; i++)
+		size += key[i].len;
 	buf_clear(out);
+	buf_reserve(out, size);
+	char *p = out->data;
 	for (int i = 0; i < KEY_FIELDS; i++) {
 		uint32_t len = (uint32_t)key[i].len;
-		buf_add(out, &len, sizeof len);
-		buf_add(out, key[i].data, key[i].len);
+		memcpy(p, &len, sizeof len);
+		memcpy(p + sizeof len, key[i].data, len);
+		p += sizeof len + len;
 	}
+	out->len = size;
 }
 
 /* The same slices over the copy of the key, each with a NUL behind it. */

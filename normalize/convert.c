@@ -40,6 +40,7 @@ void converter_fini(struct converter *cv)
 	cases_free(cv->cases);
 	seen_fini(&cv->seen);
 	buf_fini(&cv->out);
+	buf_fini(&cv->cited);
 	buf_fini(&cv->body);
 	buf_fini(&cv->id);
 	buf_fini(&cv->labels);
@@ -105,7 +106,7 @@ static struct known_case *find_case(struct converter *cv, struct input *in, cons
 						    key[KEY_PROVIDER], &(bool){false});
 	in->report->speed += slice_eq(key[KEY_METRIC], "speed") != 0;
 	in->report->memory += slice_eq(key[KEY_METRIC], "memory") != 0;
-	struct known_case *k = cases_find(cv->cases, key, cv->mode == CONVERT_WIRE ? &cv->out : NULL);
+	struct known_case *k = cases_find(cv->cases, key, cv->mode == CONVERT_WIRE ? &cv->cited : NULL);
 	if (k->bound)
 		return k;
 	if (reason_skips(k->reason)) {
@@ -164,11 +165,13 @@ static void make_id(struct buf *id, struct slice prefix, struct slice time)
 	text[10] = text[13] = text[16] = '-';
 }
 
-static void put_label(struct buf *labels, const char *name, const char *text, size_t len)
+#define LABEL(name) ((struct slice){",\"" name "\":", sizeof(",\"" name "\":") - 1})
+
+/* `name` comes with its quotes, colon and the comma before. */
+static void put_label(struct buf *labels, struct slice name, const char *text, size_t len)
 {
-	if (labels->len > 1)
-		buf_char(labels, ',');
-	buf_printf(labels, "\"%s\":", name);
+	bool first = labels->len == 1;
+	buf_add(labels, name.data + first, name.len - first);
 	json_put_string(labels, text, len);
 }
 
@@ -192,16 +195,16 @@ static void make_labels(struct converter *cv, struct input *in, struct known_cas
 		k->file = cv->file_number;
 	}
 	if (k->caveats.len)
-		put_label(labels, "caveats", k->caveats.data, k->caveats.len);
+		put_label(labels, LABEL("caveats"), k->caveats.data, k->caveats.len);
 	if (k->run.metric == METRIC_PEAK_MEMORY && memory_step(source_50) > 1) {
 		char step[24];
 		int len = snprintf(step, sizeof step, "%lld", (long long)memory_step(source_50));
-		put_label(labels, "inexact", step, (size_t)len);
+		put_label(labels, LABEL("inexact"), step, (size_t)len);
 	}
 	if (version.len)
-		put_label(labels, "liger_version", version.data, version.len);
+		put_label(labels, LABEL("liger_version"), version.data, version.len);
 	if (in->upstream_commit)
-		put_label(labels, "upstream_commit", in->upstream_commit, strlen(in->upstream_commit));
+		put_label(labels, LABEL("upstream_commit"), in->upstream_commit, strlen(in->upstream_commit));
 	buf_char(labels, '}');
 }
 
@@ -254,6 +257,8 @@ static void put_run(struct converter *cv, struct input *in, struct known_case *k
 		put_list_line(cv, k, &digest);
 	} else if (cv->mode == CONVERT_WIRE) {
 		make_labels(cv, in, k, run->source_50, version);
+		buf_add(&cv->out, cv->cited.data, cv->cited.len);
+		buf_clear(&cv->cited);
 		record_put_run(&cv->out, (struct slice){cv->body.data, cv->body.len}, &digest, &k->digest,
 			       (struct slice){cv->labels.data, cv->labels.len}, line);
 	}
@@ -380,8 +385,10 @@ static int convert_open_file(struct converter *cv, struct input *in, int fd, str
 		rc = finish_file(cv, in, fd, &st, e);
 	else if (e->code == ERR_DATA) /* what was built so far goes out, without a report line */
 		converter_flush(cv, e);
-	if (rc)
+	if (rc) {
 		cases_reset(cv->cases);
+		buf_clear(&cv->cited);
+	}
 out:
 	csv_reader_free(in->csv);
 	buf_fini(&in->header.extra);

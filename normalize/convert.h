@@ -33,6 +33,7 @@ struct converter {
 	bool metrics[METRICS]; /* which runs a list shows */
 	int fd;                /* where output goes */
 	struct buf out;        /* not yet written */
+	struct buf cited;      /* cases and what they cite, to go out before the next run */
 	struct buf body, id, labels; /* of the current run */
 	unsigned file_number;
 };

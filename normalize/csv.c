@@ -102,10 +102,14 @@ static void on_field(void *text, size_t len, void *data)
 	struct csv_reader *r = data;
 	if (r->count == FIELDS_MAX) /* counted no further: the row is ragged in any case */
 		return;
+	buf_reserve(&r->text, len + 1);
+	char *copy = r->text.data + r->text.len;
+	if (len)
+		memcpy(copy, text, len);
+	copy[len] = '\0';
 	r->offsets[r->count] = r->text.len;
 	r->lengths[r->count++] = len;
-	buf_add(&r->text, len ? text : "", len);
-	buf_char(&r->text, '\0');
+	r->text.len += len + 1;
 }
 
 static void on_row(int terminator, void *data)

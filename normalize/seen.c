@@ -19,7 +19,7 @@ void seen_clear(struct seen *s)
 {
 	free(s->before);
 	s->before = NULL;
-	s->slots_before = s->used = 0;
+	s->used = 0;
 	if (s->now)
 		memset(s->now, 0, s->slots * sizeof *s->now);
 }
@@ -41,10 +41,9 @@ static struct seen_run *find(struct seen_run *table, size_t slots, struct seen_r
 static void make_room(struct seen *s)
 {
 	if (s->slots == SLOTS_MAX) {
-		free(s->before);
+		struct seen_run *oldest = s->before ? s->before : xmalloc(s->slots * sizeof *oldest);
 		s->before = s->now;
-		s->slots_before = s->slots;
-		s->now = xcalloc(s->slots, sizeof *s->now);
+		s->now = memset(oldest, 0, s->slots * sizeof *oldest);
 		s->used = 0;
 		return;
 	}
@@ -66,7 +65,7 @@ enum seen_result seen_add(struct seen *s, const char *external_id, size_t len, c
 	memcpy(&run.digest, digest->bytes, sizeof run.digest);
 	if (s->used * 2 >= s->slots)
 		make_room(s);
-	if (s->before && find(s->before, s->slots_before, run, &id_there)->id)
+	if (s->before && find(s->before, s->slots, run, &id_there)->id)
 		return SEEN_DUPLICATE;
 	struct seen_run *slot = find(s->now, s->slots, run, &id_there);
 	if (slot->id)

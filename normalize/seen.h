@@ -9,7 +9,7 @@
 
 #include "core/digest.h"
 
-enum { SEEN_MAX = 1 << 18 };
+enum { SEEN_MAX = 1 << 15 };
 
 enum seen_result { SEEN_NEW, SEEN_DUPLICATE, SEEN_CONFLICT };
 
@@ -19,7 +19,7 @@ struct seen_run {
 /* A table starts zeroed. */
 struct seen {
 	struct seen_run *now, *before; /* two generations; the older is dropped when the younger is full */
-	size_t slots, used, slots_before;
+	size_t slots, used;             /* of `now`; `before` exists only at the largest size */
 };
 
 void seen_fini(struct seen *s);
