@@ -10,6 +10,7 @@
     X(megatron_rms_norm) \
     X(rms_norm) \
     X(rope) \
+    X(softmax) \
     X(tvd)
 
 #define DECLARE(name) extern const struct ki_operation name##_operation;

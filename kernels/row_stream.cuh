@@ -60,8 +60,8 @@ template <typename T, int THREADS, int VECS, int INPUTS, int SLOTS> struct row_s
             fetch(row + k / VECS * step, k % VECS, k);
     }
 
-    /* Until the row at hand is there. */
-    __device__ void wait() const { __pipeline_wait_prior(SLOTS - VECS); }
+    /* Until the row at hand is there. (__pipeline_wait_prior counts no further than 8.) */
+    __device__ void wait() const { asm volatile("cp.async.wait_group %0;" ::"n"(SLOTS - VECS) : "memory"); }
     /* Pack v of input n of the row at hand. */
     __device__ pack<T> get(int n, int v) const { return ring[(n * SLOTS + wrapped(slot + v)) * threads]; }
     /* Pack v is done with: its slot takes the next pack. Once for each v, in order. */
@@ -182,9 +182,10 @@ inline unsigned row_blocks(int64_t rows, int groups, int resident)
     return (unsigned)(blocks < resident ? blocks : resident);
 }
 
-/* f.template operator()<THREADS, VECS>() with the smallest shape that takes a row of `packs`; at most 8192. */
-template <typename F> inline cudaError_t with_row_shape(int64_t packs, F &&f)
+/* f.template operator()<THREADS, VECS>() with the smallest shape that takes a row of `packs`, MOST (4096 or 8192) or fewer. */
+template <int MOST, typename F> inline cudaError_t with_row_shape(int64_t packs, F &&f)
 {
+    constexpr int longest = MOST > 4096 ? 1024 : 512;
     return packs <= 32   ? f.template operator()<32, 1>()
         : packs <= 64    ? f.template operator()<32, 2>()
         : packs <= 128   ? f.template operator()<32, 4>()
@@ -193,7 +194,7 @@ template <typename F> inline cudaError_t with_row_shape(int64_t packs, F &&f)
         : packs <= 1024  ? f.template operator()<256, 4>()
         : packs <= 2048  ? f.template operator()<512, 4>()
         : packs <= 4096  ? f.template operator()<512, 8>()
-                         : f.template operator()<1024, 8>();
+                         : f.template operator()<longest, 8>();
 }
 
 }
