@@ -2,6 +2,8 @@
 # kernels by nvcc. Without nvcc everything builds, with the CPU device only. Needs no GPU.
 NVCC       ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_ARCHS ?= 80 90
+L_VERIFY   := $(call lib,jansson libcrypto libzstd)
+L_STATIC   ?= -Wl,-Bstatic -ljansson -Wl,-Bdynamic -lcrypto
 CUDA_LAST   = $(lastword $(CUDA_ARCHS))
 NVFLAGS     = -std=c++20 -O3 -I. -Xfatbin=-compress-all -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-unused-function,-Wno-missing-field-initializers \
               -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
@@ -12,12 +14,24 @@ K_SOURCES := $(filter-out kernels/gemm.cu,$(wildcard kernels/*.cu)) # operations
 K_HOST    := $(patsubst %.cu,$(B)/%.host.o,$(K_SOURCES)) $(call obj,$(wildcard kernels/*.c))
 ifneq ($(NVCC),)
 K_DEVICE  := $(patsubst %.cu,$(B)/%.device.o,$(K_SOURCES) kernels/gemm.cu)
+V_DEVICE  := $(patsubst %.cu,$(B)/%.device.o,$(wildcard verify/*.cu))
+GPU_BINS  := $(B)/bin/gpu-test $(B)/bin/gpu-bench
 L_CUDA    := -L$(dir $(NVCC))../lib64 -lcudart_static -ldl -lrt -lpthread
 endif
 
-all: kernels
+VERIFY    := $(patsubst %.c,$(B)/%.o,$(filter-out verify/main.c,$(wildcard verify/*.c)))
+
+all: kernels $(GPU_BINS)
 kernels: $(K_HOST) $(K_DEVICE)
-.PHONY: kernels
+.PHONY: kernels gpu-test gpu-bench
+
+# The device tests and the device table; both say SKIP without a GPU. The programs need no toolchain where they run: carry
+# build/bin/gpu-test, build/bin/gpu-bench, fixtures/gpu/ and config/tolerances.json to a GPU host.
+gpu-test gpu-bench: %: $(B)/bin/%
+	$< $(GPU_OPTIONS)
+$(B)/bin/gpu-%: $(B)/tests/gpu_%.o $(B)/tests/gpu_cases.o $(VERIFY) $(K_HOST) $(V_DEVICE) $(K_DEVICE) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_STATIC) $(L_CUDA) -lm
 
 $(B)/%.host.o: %.cu
 	@mkdir -p $(@D)
@@ -29,3 +43,7 @@ $(B)/%.device.o: %.cu
 $(B)/tests/test_ref_%: $(B)/tests/test_ref_%.o $(K_HOST)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(call lib,cmocka) -lm
+$(B)/tests/test_verify_%: $(B)/tests/test_verify_%.o $(VERIFY) $(K_HOST) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_VERIFY) $(call lib,cmocka) -lm
+.PRECIOUS: $(B)/verify/%.o $(B)/verify/%.device.o

@@ -1,0 +1,61 @@
+/* The tensors of one case in a place: guard bands on both sides of each, inputs drawn from a seed, outputs poisoned, one call
+ * for each pass. Owns the memory; knows nothing of correctness or time. */
+#ifndef KI_VERIFY_TENSORS_H
+#define KI_VERIFY_TENSORS_H
+
+#include "verify/place.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "core/err.h"
+
+enum { TENSORS_GUARD_BYTES = 4096 };
+
+struct tensors {
+    const struct place *place;
+    struct ki_case work;
+    int total;
+    struct ki_tensor tensor[KI_MAX_TENSORS]; /* data NULL where no pass asked for needs it */
+    void *workspace;
+    size_t workspace_bytes;
+    uint64_t *slot;                          /* one counter in the place */
+    void *memory[KI_MAX_TENSORS + 2];        /* allocations, for tensors_fini */
+    int allocations;
+    size_t size_bytes;                       /* of all of it */
+};
+
+/* Bytes that tensors_init will take for a set of passes (KI_BIT), guards included. */
+size_t tensors_size_bytes(const struct ki_case *, unsigned passes);
+
+/* Allocate what the passes need (a backward pass needs forward's tensors too) and fill guard bands. ERR_TEMP when memory is
+ * short, ERR_IO for another failure of the place. */
+int tensors_init(struct tensors *, const struct place *, const struct ki_case *, unsigned passes, struct err *);
+void tensors_fini(struct tensors *);
+
+/* Draw all inputs, parameters and upstream gradients that the passes read. The same seed gives the same values. */
+int tensors_draw(const struct tensors *, uint64_t seed, void *stream, struct err *);
+/* Draw again a part of each input and upstream gradient: about 1/64 of its elements, at a place that `seed` chooses. */
+int tensors_redraw(const struct tensors *, uint64_t seed, void *stream, struct err *);
+
+/* The call of a pass; data of tensors it does not use is NULL. */
+void tensors_call(const struct tensors *, enum ki_pass, void *stream, struct ki_call *);
+
+/* Fill what a pass writes, and the workspace, with `word`. */
+int tensors_poison(const struct tensors *, enum ki_pass, uint32_t word, void *stream, struct err *);
+/* How many elements of OUTPUT and GRADIENT tensors that the pass writes still hold `word`. Waits. */
+int tensors_unwritten(const struct tensors *, enum ki_pass, uint32_t word, void *stream, uint64_t *elements, struct err *);
+/* Hash of all that a pass reads (or, with `writes`, of what it delivers). Waits. */
+int tensors_hash(const struct tensors *, enum ki_pass, bool writes, void *stream, uint64_t *hash, struct err *);
+/* How many guard words were changed. Waits. */
+int tensors_guards(const struct tensors *, void *stream, uint64_t *changed, struct err *);
+
+/* 0, or -1 with the place's error in words: `what` says what was being done. */
+int tensors_error(const struct place *, int rc, const char *what, struct err *);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
