@@ -83,26 +83,21 @@ void digest_text(const struct digest *d, char out[DIGEST_TEXT + 1])
 	digest_hex(d, out + 7);
 }
 
-static int nibble(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
+/* Value of each hex digit plus one; 0 for any other byte. */
+static const uint8_t hex_values[256] = {['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
+					['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16};
 
 bool digest_parse_hex(const char *text, size_t len, struct digest *out)
 {
+	unsigned good = 1;
 	if (len != DIGEST_HEX)
 		return false;
 	for (int i = 0; i < DIGEST_SIZE; i++) {
-		int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		out->bytes[i] = (uint8_t)(high << 4 | low);
+		unsigned high = hex_values[(uint8_t)text[2 * i]], low = hex_values[(uint8_t)text[2 * i + 1]];
+		good &= (high != 0) & (low != 0);
+		out->bytes[i] = (uint8_t)((high - 1) << 4 | ((low - 1) & 15));
 	}
-	return true;
+	return good;
 }
 
 bool digest_parse(const char *text, size_t len, struct digest *out)

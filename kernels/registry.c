@@ -8,6 +8,8 @@
     X(layer_norm) \
     X(llama4_rope) \
     X(megatron_rms_norm) \
+    X(megatron_swiglu) \
+    X(relu_squared) \
     X(rms_norm) \
     X(rope) \
     X(softmax) \

@@ -268,39 +268,6 @@ static double read_number(struct cursor *c)
 	return value;
 }
 
-static int64_t read_measurement(struct cursor *c, enum metric m, const char *statistic)
-{
-	literal(c, "{\"metric\":\"");
-	literal(c, metrics[m].name);
-	literal(c, "\",\"statistic\":\"");
-	literal(c, statistic);
-	literal(c, "\",\"unit\":\"");
-	literal(c, metrics[m].unit);
-	literal(c, "\",\"value\":");
-	int64_t value = read_whole(c);
-	literal(c, "}");
-	return value;
-}
-
-/* Skips over the measurements; their integers follow from the source values. */
-static void read_measurements(struct cursor *c, enum metric *m)
-{
-	*m = METRIC_LATENCY;
-	if (!maybe(c, "\"measurements\":["))
-		return;
-	if (c->end - c->at > 16 && c->at[11] == 'p') {
-		*m = METRIC_PEAK_MEMORY;
-		read_measurement(c, *m, "median");
-		if (maybe(c, "],"))
-			return;
-		literal(c, ",");
-	}
-	read_measurement(c, *m, "p20");
-	literal(c, ",");
-	read_measurement(c, *m, "p80");
-	literal(c, "],");
-}
-
 static double read_source_value(struct cursor *c, const char *before, enum metric m, const char *after)
 {
 	literal(c, before);
@@ -309,49 +276,32 @@ static double read_source_value(struct cursor *c, const char *before, enum metri
 	return read_number(c);
 }
 
-static void read_source_native(struct cursor *c, struct run_parts *out)
+/* Moves behind the first occurrence of a text. */
+static void seek(struct cursor *c, const char *text)
 {
-	literal(c, "\"sourceNative\":{\"benchmark\":\"");
-	out->benchmark = read_plain(c);
-	literal(c, ",\"externalId\":\"");
-	out->external_id = read_plain(c);
-	literal(c, ",\"metrics\":{");
-	out->source_20 = out->source_80 = NAN;
-	bool quantiles = c->end - c->at > 8 && memchr(c->at, '2', 8);
-	if (quantiles)
-		out->source_20 = read_source_value(c, "\"", out->metric, "_20\":");
-	out->source_50 = read_source_value(c, quantiles ? ",\"" : "\"", out->metric, "_50\":");
-	if (quantiles)
-		out->source_80 = read_source_value(c, ",\"", out->metric, "_80\":");
-	literal(c, "},\"source\":\"" SOURCE "\"},\"status\":\"passed\",");
+	const char *at = c->failed ? NULL : memmem(c->at, (size_t)(c->end - c->at), text, strlen(text));
+	if (at)
+		c->at = at + strlen(text);
+	else
+		fail(c);
 }
 
-bool record_run_parse(struct slice body, struct run_parts *out)
+bool record_run_values(struct slice body, enum metric m, struct run_parts *out)
 {
 	struct cursor c = {body.data, body.data + body.len, false};
-	literal(&c, "{\"apiVersion\":\"" RECORD_API_VERSION "\",\"kind\":\"BenchmarkRun\",\"spec\":{\"environmentDigest\":");
-	out->environment = read_digest(&c);
-	literal(&c, ",\"implementationDigest\":");
-	out->implementation = read_digest(&c);
-	literal(&c, ",");
-	read_measurements(&c, &out->metric);
-	literal(&c, "\"observedAt\":\"");
+	out->metric = m;
+	out->source_20 = out->source_80 = NAN;
+	seek(&c, "\"observedAt\":\"");
 	if (c.failed || c.end - c.at < WHEN_TEXT || !when_parse_text(c.at, WHEN_TEXT, &out->observed_ms))
 		return false;
-	c.at += WHEN_TEXT;
-	literal(&c, "\",\"protocolDigest\":");
-	out->protocol = read_digest(&c);
-	literal(&c, ",");
-	read_source_native(&c, out);
-	if (out->metric == METRIC_LATENCY) {
-		literal(&c, "\"timing\":{\"latencyNs\":{\"median\":");
-		read_whole(&c);
-		literal(&c, "},\"primaryStatistic\":\"median\"},");
-	}
-	literal(&c, "\"workloadDigest\":");
-	out->workload = read_digest(&c);
-	literal(&c, "}}");
-	return !c.failed && c.at == c.end;
+	seek(&c, "\"metrics\":{");
+	bool quantiles = !c.failed && c.end - c.at > 8 && memchr(c.at, '2', 8);
+	if (quantiles)
+		out->source_20 = read_source_value(&c, "\"", m, "_20\":");
+	out->source_50 = read_source_value(&c, quantiles ? ",\"" : "\"", m, "_50\":");
+	if (quantiles)
+		out->source_80 = read_source_value(&c, ",\"", m, "_80\":");
+	return !c.failed;
 }
 
 /* ---- cases: one table of fields serves both ends ---- */
@@ -630,28 +580,49 @@ static void read_snapshot(struct cursor *c, struct record *out)
 	literal(c, ",\"type\":\"snapshot\",\"wire\":1}");
 }
 
-static void read_bodied(struct cursor *c, struct record *out)
+/* A run's body ends at the last `},"case":` of its line; looking from the end saves reading it here. What stands before that is
+ * proved by its digest. */
+static struct slice run_body(const struct cursor *c)
 {
-	literal(c, "{\"body\":");
-	out->body = read_object(c);
-	out->type = maybe(c, ",\"case\":") ? RECORD_RUN : RECORD_CASE;
-	if (out->type == RECORD_RUN)
-		out->case_digest = read_digest(c);
+	static const char mark[] = "},\"case\":";
+	const char *at = c->end;
+	while (at > c->at && (at = memrchr(c->at, '}', (size_t)(at - c->at))))
+		if (c->end - at >= (ptrdiff_t)sizeof mark - 1 && memcmp(at, mark, sizeof mark - 1) == 0)
+			return (struct slice){c->at, (size_t)(at + 1 - c->at)};
+	return (struct slice){c->at, 0};
+}
+
+static void read_run(struct cursor *c, struct record *out)
+{
+	out->type = RECORD_RUN;
+	out->body = run_body(c);
+	c->at += out->body.len;
+	literal(c, ",\"case\":");
+	out->case_digest = read_digest(c);
 	literal(c, ",\"digest\":");
 	out->digest = read_digest(c);
-	if (out->type == RECORD_RUN) {
-		literal(c, ",\"labels\":");
-		out->labels = read_object(c);
-		literal(c, ",\"line\":");
-		out->line = (unsigned)read_whole(c);
-		literal(c, ",\"type\":\"run\"}");
-	} else if (maybe(c, ",\"metadata\":")) {
-		out->type = RECORD_OBJECT;
-		out->metadata = read_object(c);
-		literal(c, ",\"type\":\"object\"}");
-	} else {
-		literal(c, ",\"type\":\"case\"}");
+	literal(c, ",\"labels\":");
+	out->labels = read_object(c);
+	literal(c, ",\"line\":");
+	out->line = (unsigned)read_whole(c);
+	literal(c, ",\"type\":\"run\"}");
+}
+
+static void read_bodied(struct cursor *c, struct record *out)
+{
+	static const char run[] = "\"type\":\"run\"}";
+	literal(c, "{\"body\":");
+	if (c->end - c->at > (ptrdiff_t)sizeof run && memcmp(c->end - sizeof run + 1, run, sizeof run - 1) == 0) {
+		read_run(c, out);
+		return;
 	}
+	out->body = read_object(c);
+	literal(c, ",\"digest\":");
+	out->digest = read_digest(c);
+	out->type = maybe(c, ",\"metadata\":") ? RECORD_OBJECT : RECORD_CASE;
+	if (out->type == RECORD_OBJECT)
+		out->metadata = read_object(c);
+	literal(c, out->type == RECORD_OBJECT ? ",\"type\":\"object\"}" : ",\"type\":\"case\"}");
 }
 
 int record_read(struct slice line, struct record *out, const char *name, unsigned number, struct err *e)

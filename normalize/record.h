@@ -53,9 +53,9 @@ bool record_units_fit(enum metric m, double source);
 
 /* Appends the canonical identity body of a run. */
 void record_run_body(const struct run_parts *run, struct buf *out);
-/* Reads such a body back; false when the text has any other layout (it may still be a valid run of another origin). Does not
- * check that the integers follow from the source values: rebuild and compare for that. */
-bool record_run_parse(struct slice body, struct run_parts *out);
+/* Reads the time and the source values out of such a body; false when it has none. Looks at nothing else: whoever wants to know
+ * whether a body has the fixed layout writes it again from what it should hold, and compares. */
+bool record_run_values(struct slice body, enum metric m, struct run_parts *out);
 
 /* A case body, flat and in this order on the wire. All slices are unescaped text on writing; after reading they point into
  * the arena given to record_case_parse. */

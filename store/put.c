@@ -293,23 +293,11 @@ static int take_case(struct writer *w, const struct record *r)
 	return 0;
 }
 
-static bool same(struct slice a, struct slice b)
-{
-	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
-
-static bool cites(const struct run_parts *run, const struct case_parts *c)
-{
-	return run->metric == c->metric && digest_cmp(&run->implementation, &c->implementation) == 0 &&
-	       digest_cmp(&run->workload, &c->workload) == 0 && digest_cmp(&run->protocol, &c->protocol) == 0 &&
-	       digest_cmp(&run->environment, &c->environment) == 0 && same(run->benchmark, c->benchmark);
-}
-
 /* The usual run: its row rebuilds its bytes. False when it does not, for whatever reason. */
 static bool compact_row(struct writer *w, const struct record *r, const struct known_case *c, struct run_row *row)
 {
 	struct run_parts run;
-	if (!record_run_parse(r->body, &run) || !cites(&run, &c->parts))
+	if (!record_run_values(r->body, c->parts.metric, &run))
 		return false;
 	*row = (struct run_row){r->digest, run.source_50, run.source_20, run.source_80, run.observed_ms, c->id, 0, 0};
 	buf_clear(&w->text);
