@@ -1,0 +1,104 @@
+/* ki: the front door. `ki VERB …` finds the program that serves the verb; `ki nightly` locks, runs ingest, normalize and store
+ * as processes joined by pipes, exports, and reports. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/home.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/nightly.h"
+
+/* A verb and what it becomes: the program, and the words before the caller's own. */
+static const struct route {
+	const char *verb, *program, *first, *help;
+} routes[] = {
+	{"nightly", NULL, NULL, "fetch, normalize, publish, export, report: for cron"},
+	{"ingest", "ki-ingest", NULL, "fetch upstream's CSVs and keep them"},
+	{"normalize", "ki-normalize", NULL, "rows of CSV files to records"},
+	{"show", "ki-store", "show", "one run with all that is known of it"},
+	{"list", "ki-store", "list", "runs, by filter"},
+	{"cohort", "ki-store", "cohort", "a comparison group, best first"},
+	{"compare", "ki-store", "compare", "2 to 8 runs side by side"},
+	{"log", "ki-store", "log", "publications, newest first"},
+	{"status", "ki-store", "status", "counts, sizes, ages"},
+	{"check", "ki-store", "check", "prove that nothing is lost or altered"},
+	{"export", "ki-store", "export", "normalized JSON dumps"},
+	{"backup", "ki-store", "backup", "a consistent copy of the store"},
+	{"put", "ki-store", "put", "publish a wire stream from standard input"},
+	{"config", "ki-normalize", NULL, "check the tables, or explain how a row binds"},
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: ki VERB [option…] [operand…]\n\n", out);
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+		fprintf(out, "  %-9s  %s\n", routes[i].verb, routes[i].help);
+	fputs("\n`ki VERB --help` says more. --store DIR (default $KI_STORE, else var/store) goes with every verb that touches a store.\n"
+	      "exit: 0 done, 1 done but some rows were malformed, 64 usage, 65 input or gate refused, 66 not found, 69 not available here,\n"
+	      "      70 bug, 74 I/O, 75 try later, 77 not permitted, 78 config, 80 store damaged\n",
+	      out);
+}
+
+/* `ki config check` and `ki config explain ROW` are options of ki-normalize. */
+static int config_words(int argc, char **argv, char **words, struct err *e)
+{
+	if (argc >= 1 && strcmp(argv[0], "check") == 0) {
+		words[0] = (char *)"--check-config";
+	} else if (argc >= 2 && strcmp(argv[0], "explain") == 0) {
+		words[0] = (char *)"--explain";
+	} else {
+		return err_set(e, ERR_USAGE, "usage: ki config check | ki config explain ROW|FILE|-");
+	}
+	memcpy(words + 1, argv + 1, (size_t)(argc - 1) * sizeof *words);
+	return 0;
+}
+
+/* Replaces this process by the program of the route. */
+static int pass_on(const struct route *r, int argc, char **argv, struct err *e)
+{
+	struct arena a = {0};
+	char **words = arena_alloc(&a, ((size_t)argc + 4) * sizeof *words);
+	int count = 0;
+	words[count++] = (char *)home_program(&a, r->program);
+	if (strcmp(r->verb, "config") == 0) {
+		if (config_words(argc, argv, words + 1, e)) {
+			arena_fini(&a);
+			return -1;
+		}
+	} else {
+		if (r->first)
+			words[count++] = (char *)r->first;
+		memcpy(words + count, argv, (size_t)argc * sizeof *words);
+	}
+	execv(words[0], words);
+	err_errno(e, words[0], "cannot run");
+	arena_fini(&a);
+	return -1;
+}
+
+static int run(int argc, char **argv, struct err *e)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+	if (strcmp(verb, "--help") == 0 || strcmp(verb, "help") == 0) {
+		usage(stdout);
+		return file_flush_stdout(e);
+	}
+	if (strcmp(verb, "--version") == 0) {
+		printf("ki %s (jansson %s); `ki-ingest`, `ki-normalize` and `ki-store --version` name their libraries\n", KI_VERSION, jansson_version_str());
+		return file_flush_stdout(e);
+	}
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+		if (strcmp(routes[i].verb, verb) == 0)
+			return routes[i].program ? pass_on(&routes[i], argc - 2, argv + 2, e) : nightly_main(argc - 1, argv + 1, e);
+	return err_set(e, ERR_USAGE, "%s%s; see ki --help", *verb ? "no verb " : "a verb is missing", verb);
+}
+
+int main(int argc, char **argv)
+{
+	struct err e = {0};
+	log_init("ki", false);
+	run(argc, argv, &e);
+	return e.code && e.text[0] ? err_exit(&e, "ki") : (int)e.code;
+}

@@ -1,0 +1,384 @@
+#include "core/nightly.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/home.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/process.h"
+#include "core/when.h"
+
+enum { NAMES_MAX = 40 };
+
+struct options {
+	const char *store, *config, *commit, *entry, *replay, *out;
+	const char *channels[NAMES_MAX], *files[NAMES_MAX];
+	int channel_count, file_count;
+	bool dry_run, quiet, json, recheck;
+};
+
+enum stage { INGEST, NORMALIZE, PUT, STAGES };
+static const char *const programs[STAGES] = {"ki-ingest", "ki-normalize", "ki-store"};
+
+struct night {
+	struct options o;
+	struct arena arena;
+	const char *published_path; /* the list for ki-ingest */
+	int codes[STAGES];
+	json_t *publications;       /* what the store published, or refused */
+	char *export_path;          /* "" when nothing was exported */
+	int64_t started_ms, started_ns;
+	int lock;
+};
+
+/* ---- options ---- */
+
+static void usage(FILE *out)
+{
+	fputs("usage: ki nightly [option…]\n\n"
+	      "  fetches every channel (or --channel C …), publishes what is new, exports, and reports\n"
+	      "  --snapshot FILE --commit SHA|--entry E   replay a named file instead of fetching (gates report, but do not refuse)\n"
+	      "  --replay DIR       replay a directory of files in publication order\n"
+	      "  --recheck          ask again for gh-pages entries that are held\n"
+	      "  --dry-run          print what would be published; change nothing in the catalog\n"
+	      "  --out DIR          where dumps go (default: export/ in the store)\n"
+	      "  --quiet            print nothing unless something needs a person\n"
+	      "  --json             print the report (also kept as report.json in the store)\n"
+	      "  --store DIR --config DIR --help\n\n"
+	      "A crontab line:  17 3 * * *  ki nightly --quiet --store /var/lib/kernelindex\n",
+	      out);
+}
+
+enum { OPT_STORE = 256, OPT_CONFIG, OPT_COMMIT, OPT_ENTRY, OPT_REPLAY, OPT_OUT, OPT_CHANNEL, OPT_SNAPSHOT, OPT_DRY_RUN, OPT_QUIET, OPT_JSON,
+       OPT_RECHECK, OPT_HELP };
+
+static const struct option long_options[] = {
+	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
+	{"commit", required_argument, NULL, OPT_COMMIT},   {"entry", required_argument, NULL, OPT_ENTRY},
+	{"replay", required_argument, NULL, OPT_REPLAY},   {"out", required_argument, NULL, OPT_OUT},
+	{"channel", required_argument, NULL, OPT_CHANNEL}, {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
+	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
+	{"json", no_argument, NULL, OPT_JSON},		   {"recheck", no_argument, NULL, OPT_RECHECK},
+	{"help", no_argument, NULL, OPT_HELP},		   {NULL, 0, NULL, 0},
+};
+
+static int add_name(const char **names, int *count, const char *name, struct err *e)
+{
+	if (*count == NAMES_MAX / 2)
+		return err_set(e, ERR_USAGE, "more than %d of one option; use --replay DIR", NAMES_MAX / 2);
+	names[(*count)++] = name;
+	return 0;
+}
+
+static int set_option(struct options *o, int code, struct err *e)
+{
+	switch (code) {
+	case OPT_STORE: o->store = optarg; return 0;
+	case OPT_CONFIG: o->config = optarg; return 0;
+	case OPT_COMMIT: o->commit = optarg; return 0;
+	case OPT_ENTRY: o->entry = optarg; return 0;
+	case OPT_REPLAY: o->replay = optarg; return 0;
+	case OPT_OUT: o->out = optarg; return 0;
+	case OPT_DRY_RUN: o->dry_run = true; return 0;
+	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_JSON: o->json = true; return 0;
+	case OPT_RECHECK: o->recheck = true; return 0;
+	case OPT_CHANNEL: return add_name(o->channels, &o->channel_count, optarg, e);
+	case OPT_SNAPSHOT: return add_name(o->files, &o->file_count, optarg, e);
+	default: return err_set(e, ERR_USAGE, "see ki nightly --help");
+	}
+}
+
+static int parse(struct options *o, int argc, char **argv, struct err *e)
+{
+	int code;
+	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		if (code == OPT_HELP) {
+			usage(stdout);
+			exit(file_flush_stdout(e) ? err_exit(e, "ki nightly") : 0);
+		}
+		if (set_option(o, code, e))
+			return -1;
+	}
+	if (optind < argc)
+		return err_set(e, ERR_USAGE, "%s: not an option; see ki nightly --help", argv[optind]);
+	if (o->file_count && !o->commit && !o->entry)
+		return err_set(e, ERR_USAGE, "--snapshot wants --commit SHA or --entry E: without it nobody can say later where the file came from");
+	o->store = home_store(o->store);
+	return 0;
+}
+
+static bool is_live(const struct options *o)
+{
+	return o->file_count == 0 && !o->replay;
+}
+
+/* ---- the pipeline ---- */
+
+static const char *in_store(struct night *n, const char *name)
+{
+	return arena_printf(&n->arena, "%s/%s", n->o.store, name);
+}
+
+static void start_command(struct night *n, struct command *c, enum stage stage)
+{
+	command_add(c, home_program(&n->arena, programs[stage]));
+	if (stage != NORMALIZE) {
+		command_add(c, "--store");
+		command_add(c, n->o.store);
+	}
+	if (n->o.config) {
+		command_add(c, "--config");
+		command_add(c, n->o.config);
+	}
+}
+
+static void add_pair(struct command *c, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	command_add(c, name);
+	command_add(c, value);
+}
+
+/* What the catalog holds under today's tables, for ki-ingest to pass over. */
+static int write_published(struct night *n, struct err *e)
+{
+	struct command digest = {0}, list = {0};
+	struct buf config = {0}, text = {0};
+	start_command(n, &digest, NORMALIZE);
+	command_add(&digest, "--config-digest");
+	int code = process_read(&digest, &config, e);
+	if (code == 0) {
+		config.data[strcspn(config.data, "\n")] = '\0';
+		start_command(n, &list, PUT);
+		command_add(&list, "published");
+		add_pair(&list, "--config-digest", config.data);
+		code = process_read(&list, &text, e);
+	}
+	n->published_path = in_store(n, "published.tsv");
+	if (code == 0)
+		code = file_write(n->published_path, text.data ? text.data : "", text.len, 0644, e);
+	else if (code > 0)
+		e->code = (enum err_code)code; /* the stage has said why */
+	buf_fini(&config);
+	buf_fini(&text);
+	return code ? -1 : 0;
+}
+
+static void build_commands(struct night *n, struct command c[STAGES])
+{
+	const struct options *o = &n->o;
+	for (int s = 0; s < STAGES; s++)
+		start_command(n, &c[s], (enum stage)s);
+	add_pair(&c[INGEST], "--published", n->published_path);
+	add_pair(&c[INGEST], "--commit", o->commit);
+	add_pair(&c[INGEST], "--entry", o->entry);
+	add_pair(&c[INGEST], "--replay", o->replay);
+	for (int i = 0; i < o->channel_count; i++)
+		add_pair(&c[INGEST], "--channel", o->channels[i]);
+	for (int i = 0; i < o->file_count; i++)
+		add_pair(&c[INGEST], "--file", o->files[i]);
+	if (o->recheck)
+		command_add(&c[INGEST], "--recheck");
+	command_add(&c[INGEST], "--quiet");
+	add_pair(&c[NORMALIZE], "--sources", "-");
+	command_add(&c[NORMALIZE], "--quiet");
+	command_add(&c[PUT], "put");
+	command_add(&c[PUT], "--json");
+	if (is_live(o))
+		command_add(&c[PUT], "--live");
+	if (o->dry_run)
+		command_add(&c[PUT], "--dry-run");
+}
+
+/* Reads the store's lines, one a publication, until it ends. */
+static void read_publications(struct night *n, int fd)
+{
+	FILE *in = fdopen(fd, "r");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	while (in && (len = getline(&line, &room, in)) > 0) {
+		struct err ignored = {0};
+		json_t *p = json_load_text(line, (size_t)len, "ki-store", &ignored);
+		if (p)
+			json_array_append_new(n->publications, p);
+	}
+	free(line);
+	if (in)
+		fclose(in);
+}
+
+static int run_pipeline(struct night *n, struct err *e)
+{
+	struct command c[STAGES] = {0};
+	int sources[2], wire[2], lines[2];
+	pid_t pids[STAGES];
+	build_commands(n, c);
+	if (process_pipe(sources, e) || process_pipe(wire, e) || process_pipe(lines, e))
+		return -1;
+	pids[INGEST] = process_start(&c[INGEST], -1, sources[1], e);
+	pids[NORMALIZE] = process_start(&c[NORMALIZE], sources[0], wire[1], e);
+	pids[PUT] = process_start(&c[PUT], wire[0], lines[1], e);
+	read_publications(n, lines[0]);
+	for (int s = 0; s < STAGES; s++)
+		n->codes[s] = pids[s] < 0 ? ERR_IO : process_wait(pids[s]);
+	return e->code ? -1 : 0;
+}
+
+/* The night's exit code: that of the stage that failed first. A stage whose reader went away only echoes the reader. */
+static int exit_code(const struct night *n)
+{
+	for (int s = 0; s < STAGES; s++) {
+		bool reader_failed = s + 1 < STAGES && n->codes[s + 1] > 1;
+		bool echo = n->codes[s] == 128 + SIGPIPE || (n->codes[s] == ERR_IO && reader_failed);
+		if (n->codes[s] > 1 && !(echo && reader_failed))
+			return n->codes[s] > 128 ? ERR_BUG : n->codes[s];
+	}
+	return n->codes[NORMALIZE] == 1 ? ERR_PARTIAL : 0;
+}
+
+/* ---- export, report, summary ---- */
+
+static int64_t total(const struct night *n, const char *name)
+{
+	size_t i;
+	json_t *p;
+	int64_t sum = 0;
+	json_array_foreach(n->publications, i, p)
+		if (!json_object_get(p, "refused"))
+			sum += json_integer_value(json_object_get(p, name));
+	return sum;
+}
+
+static const char *export_directory(struct night *n)
+{
+	return n->o.out ? n->o.out : in_store(n, "export");
+}
+
+static int run_export(struct night *n, struct err *e)
+{
+	struct command c = {0};
+	struct buf path = {0};
+	bool have = file_exists(arena_printf(&n->arena, "%s/latest.json", export_directory(n)));
+	if (n->o.dry_run || (json_array_size(n->publications) == 0 && have) || !file_exists(in_store(n, "data.mdb")))
+		return 0;
+	start_command(n, &c, PUT);
+	command_add(&c, "export");
+	add_pair(&c, "--out", export_directory(n));
+	int code = process_read(&c, &path, e);
+	if (code == 0 && path.len) {
+		path.data[strcspn(path.data, "\n")] = '\0';
+		n->export_path = arena_strdup(&n->arena, path.data);
+	} else if (code > 0) {
+		e->code = (enum err_code)code;
+	}
+	buf_fini(&path);
+	return code ? -1 : 0;
+}
+
+static json_t *report_json(struct night *n, int code)
+{
+	char started[WHEN_TEXT + 1];
+	json_t *stages = json_object();
+	when_text(n->started_ms, started);
+	for (int s = 0; s < STAGES; s++)
+		json_object_set_new(stages, programs[s], json_integer(n->codes[s]));
+	json_t *r = json_pack("{s:s, s:I, s:i, s:b, s:b, s:s, s:o, s:O, s:{s:I, s:I, s:I}}", "startedAt", started, "durationMs",
+			      (json_int_t)((when_monotonic_ns() - n->started_ns) / 1000000), "exitCode", code, "dryRun", n->o.dry_run, "live",
+			      is_live(&n->o), "store", n->o.store, "stages", stages, "publications", n->publications, "totals", "newRuns",
+			      (json_int_t)total(n, "newRuns"), "carried", (json_int_t)total(n, "carried"), "conflicts", (json_int_t)total(n, "conflicts"));
+	if (n->export_path)
+		json_object_set_new(r, "export", json_string(n->export_path));
+	return r;
+}
+
+static int keep_report(struct night *n, const json_t *report, struct err *e)
+{
+	struct buf text = {0};
+	int rc = json_canonical(report, &text, e);
+	buf_char(&text, '\n');
+	if (rc == 0 && !n->o.dry_run)
+		rc = file_write(in_store(n, "report.json"), text.data, text.len, 0644, e);
+	if (rc == 0 && n->o.json)
+		fwrite(text.data, 1, text.len, stdout);
+	buf_fini(&text);
+	return rc;
+}
+
+static int64_t rows_of(const json_t *p, const char *name)
+{
+	const char *reason;
+	json_t *value, *report = json_object_get(p, "report");
+	int64_t sum = json_integer_value(json_object_get(report, name));
+	json_object_foreach(json_object_get(report, name), reason, value)
+		sum += json_integer_value(value);
+	return sum;
+}
+
+static const char *text_of(const json_t *p, const char *name)
+{
+	const char *text = json_string_value(json_object_get(p, name));
+	return text ? text : "";
+}
+
+/* One line for the night, or for each publication of a dry run. */
+static void print_summary(struct night *n)
+{
+	size_t count = json_array_size(n->publications);
+	const json_t *p = count ? json_array_get(n->publications, count - 1) : NULL;
+	const char *entry = text_of(p, "entry");
+	if (count == 0)
+		printf("ki nightly: nothing new\n");
+	else if (count == 1)
+		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s%s\n", n->o.dry_run ? "would publish " : "",
+		       text_of(p, "channel"), *entry ? entry : text_of(p, "commit"), (long long)rows_of(p, "rows"),
+		       (long long)json_integer_value(json_object_get(p, "carried")), (long long)json_integer_value(json_object_get(p, "newRuns")),
+		       (long long)rows_of(p, "rejectedTotal"), (long long)json_integer_value(json_object_get(p, "conflicts")),
+		       n->export_path ? "; " : "", n->export_path ? n->export_path : "");
+	else
+		printf("ki nightly: %s%zu publications: %lld runs carried, %lld new, %lld conflicts%s%s\n", n->o.dry_run ? "would publish " : "", count,
+		       (long long)total(n, "carried"), (long long)total(n, "newRuns"), (long long)total(n, "conflicts"), n->export_path ? "; " : "",
+		       n->export_path ? n->export_path : "");
+}
+
+static int night(struct night *n, struct err *e)
+{
+	if (file_make_dirs(n->o.store, e))
+		return -1;
+	n->lock = file_lock(in_store(n, "nightly.lock"), e);
+	if (n->lock < 0 || write_published(n, e) || run_pipeline(n, e) || run_export(n, e))
+		return -1;
+	int code = exit_code(n);
+	json_t *report = report_json(n, code);
+	int rc = keep_report(n, report, e);
+	json_decref(report);
+	if (rc)
+		return -1;
+	if (!n->o.quiet && !n->o.json && code <= ERR_PARTIAL)
+		print_summary(n);
+	if (code == ERR_PARTIAL)
+		return err_set(e, ERR_PARTIAL, "some rows were malformed: see rejects in %s", in_store(n, "report.json"));
+	e->code = (enum err_code)code; /* the stage has said why */
+	return code ? -1 : file_flush_stdout(e);
+}
+
+int nightly_main(int argc, char **argv, struct err *e)
+{
+	struct night n = {.publications = json_array(), .started_ms = when_now_ms(), .started_ns = when_monotonic_ns(), .lock = -1};
+	log_init("ki nightly", false);
+	if (parse(&n.o, argc, argv, e) == 0)
+		night(&n, e);
+	if (n.lock >= 0)
+		close(n.lock);
+	json_decref(n.publications);
+	arena_fini(&n.arena);
+	return e->code ? -1 : 0;
+}

@@ -1,0 +1,87 @@
+#include "core/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PIPE_BYTES = 1 << 20 };
+
+void command_add(struct command *c, const char *word)
+{
+	if (c->count < (int)(sizeof c->words / sizeof *c->words) - 1)
+		c->words[c->count++] = word;
+	c->words[c->count] = NULL;
+}
+
+static void become(const struct command *c, int in, int out, pid_t parent)
+{
+	if (in < 0)
+		in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* the parent died before it could be asked for */
+		_exit(75);
+	if ((in >= 0 && dup2(in, STDIN_FILENO) < 0) || (out >= 0 && dup2(out, STDOUT_FILENO) < 0))
+		_exit(74);
+	execv(c->words[0], (char *const *)c->words);
+	fprintf(stderr, "ki: %s: cannot run\n", c->words[0]);
+	_exit(66);
+}
+
+pid_t process_start(const struct command *c, int in, int out, struct err *e)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0)
+		become(c, in, out, parent);
+	if (pid < 0)
+		err_errno(e, c->words[0], "cannot start");
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return pid;
+}
+
+int process_wait(pid_t pid)
+{
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return 70;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int process_pipe(int ends[2], struct err *e)
+{
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_errno(e, "pipe", "cannot make");
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches between the stages; the default is fine too */
+	return 0;
+}
+
+int process_read(const struct command *c, struct buf *out, struct err *e)
+{
+	int ends[2];
+	if (process_pipe(ends, e))
+		return -1;
+	pid_t pid = process_start(c, -1, ends[1], e);
+	if (pid < 0) {
+		close(ends[0]);
+		return -1;
+	}
+	for (;;) {
+		buf_reserve(out, 64 * 1024);
+		ssize_t got = read(ends[0], out->data + out->len, 64 * 1024);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		out->len += (size_t)got;
+		out->data[out->len] = '\0';
+	}
+	close(ends[0]);
+	return process_wait(pid);
+}

@@ -1,0 +1,27 @@
+/* Child processes of the front door: started with given ends, reaped together. Children die when this process does. */
+#ifndef KI_CORE_PROCESS_H
+#define KI_CORE_PROCESS_H
+
+#include <sys/types.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+
+/* Words of a command, the program's path first. Starts zeroed. */
+struct command {
+	const char *words[64];
+	int count;
+};
+void command_add(struct command *c, const char *word); /* past 62 words nothing is added: callers count on less */
+
+/* Starts a command with the descriptors `in` and `out` as its standard ends (-1: inherited, /dev/null for `in`); both are
+ * closed in this process. Returns the pid, or -1. */
+pid_t process_start(const struct command *c, int in, int out, struct err *e);
+/* Waits; returns the exit code, or 128 + signal. */
+int process_wait(pid_t pid);
+/* Runs a command to its end and appends what it wrote to standard output. Returns its exit code, or -1 when it cannot start. */
+int process_read(const struct command *c, struct buf *out, struct err *e);
+/* A pipe, close-on-exec at both ends. */
+int process_pipe(int ends[2], struct err *e);
+
+#endif
