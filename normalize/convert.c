@@ -317,6 +317,7 @@ static void put_snapshot(struct converter *cv, const struct source *s, struct sn
 	bool entry = s->entry[0] != '\0';
 	snapshot->channel = slice_of(s->channel);
 	snapshot->commit = slice_of(entry ? "" : s->commit);
+	snapshot->config = slice_of(cv->tables);
 	snapshot->entry = slice_of(s->entry);
 	snapshot->file = slice_of(s->file);
 	snapshot->provenance = s->provenance;

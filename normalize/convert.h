@@ -27,6 +27,7 @@ enum convert_mode {
 
 struct converter {
 	const struct curate *curate;
+	const char *tables; /* digest of the tables, for the snapshot line */
 	struct cases *cases;
 	struct seen seen;
 	enum convert_mode mode;

@@ -16,6 +16,7 @@
 #include "normalize/canon.h"
 #include "normalize/explain.h"
 #include "normalize/source.h"
+#include "normalize/tables.h"
 
 static const char usage[] =
 	"usage: ki-normalize [--channel C] [--commit SHA] [--entry E] [--config DIR] FILE...\n"
@@ -39,6 +40,7 @@ static const char usage[] =
 	"  --rejects       tell on standard error what was skipped and rejected, also with --sources\n"
 	"  --quiet         do not tell\n"
 	"  --canonical     RFC 8785 text of each JSON document (one a line); --digest: its SHA-256\n"
+	"  --config-digest print the digest of the tables that decide how rows bind\n"
 	"  --check-config  check the config directory and count what it holds\n"
 	"  --explain X     which rule binds each row of a table, or one row in the standard column order, and why others do not\n"
 	"  --help, --version\n"
@@ -46,7 +48,8 @@ static const char usage[] =
 	"Exit status: 0 done, 1 some rows were malformed, 64 usage, 65 a file was refused, 66 no such file, 74 input or output\n"
 	"failed, 78 config.\n";
 
-enum action { ACTION_CONVERT, ACTION_REPORT, ACTION_CANONICAL, ACTION_DIGEST, ACTION_CHECK, ACTION_EXPLAIN, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_CONVERT, ACTION_REPORT, ACTION_CANONICAL, ACTION_DIGEST, ACTION_CONFIG_DIGEST, ACTION_CHECK, ACTION_EXPLAIN, ACTION_HELP,
+	      ACTION_VERSION };
 
 struct options {
 	enum action action;
@@ -64,7 +67,7 @@ struct run {
 };
 
 enum { OPT_CHANNEL = 256, OPT_COMMIT, OPT_ENTRY, OPT_CONFIG, OPT_SOURCES, OPT_LIST, OPT_METRIC, OPT_REPORT, OPT_REJECTS, OPT_QUIET,
-       OPT_CANONICAL, OPT_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_HELP, OPT_VERSION };
+       OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"channel", required_argument, NULL, OPT_CHANNEL}, {"commit", required_argument, NULL, OPT_COMMIT},
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
 	{"metric", required_argument, NULL, OPT_METRIC},   {"report", no_argument, NULL, OPT_REPORT},
 	{"rejects", no_argument, NULL, OPT_REJECTS},       {"quiet", no_argument, NULL, OPT_QUIET},
 	{"canonical", no_argument, NULL, OPT_CANONICAL},   {"digest", no_argument, NULL, OPT_DIGEST},
+	{"config-digest", no_argument, NULL, OPT_CONFIG_DIGEST},
 	{"check-config", no_argument, NULL, OPT_CHECK},    {"explain", required_argument, NULL, OPT_EXPLAIN},
 	{"help", no_argument, NULL, OPT_HELP},             {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -104,6 +108,7 @@ static int take_option(struct options *o, int option, struct err *e)
 	case OPT_QUIET: o->quiet = true; return 0;
 	case OPT_CANONICAL: o->action = ACTION_CANONICAL; return 0;
 	case OPT_DIGEST: o->action = ACTION_DIGEST; return 0;
+	case OPT_CONFIG_DIGEST: o->action = ACTION_CONFIG_DIGEST; return 0;
 	case OPT_CHECK: o->action = ACTION_CHECK; return 0;
 	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = optarg; return 0;
 	case OPT_HELP: o->action = ACTION_HELP; return 0;
@@ -209,13 +214,14 @@ static int convert_sources(struct run *run)
 	return rc;
 }
 
-static int convert(const struct options *o, const struct curate *c)
+static int convert(const struct options *o, const struct curate *c, const char *tables)
 {
 	struct run run = {.options = o};
 	struct err e = {0};
 	enum convert_mode mode = o->action == ACTION_REPORT ? CONVERT_NOTHING : o->list ? CONVERT_LIST : CONVERT_WIRE;
 	converter_init(&run.converter, c, mode, STDOUT_FILENO);
 	memcpy(run.converter.metrics, o->metrics, sizeof o->metrics);
+	run.converter.tables = tables;
 	int rc = o->sources ? convert_sources(&run) : convert_files(&run, &e);
 	converter_fini(&run.converter);
 	if (e.code)
@@ -270,15 +276,24 @@ static void print_version(void)
 static int with_config(const struct options *o, struct err *e)
 {
 	struct arena a = {0};
+	char tables[DIGEST_TEXT + 1];
 	const char *directory = home_config(&a, o->config, e);
-	struct curate *c = directory ? curate_new(directory, e) : NULL;
-	int rc = -1;
+	struct curate *c = NULL;
+	int rc = directory ? tables_digest(directory, tables, e) : -1;
+	if (rc == 0 && o->action == ACTION_CONFIG_DIGEST) {
+		puts(tables);
+		arena_fini(&a);
+		return 0;
+	}
+	if (rc == 0)
+		c = curate_new(directory, e);
+	rc = -1;
 	if (c && o->action == ACTION_CHECK) {
 		explain_config(c, stdout);
 		rc = 0;
 	} else if (c) {
 		build_tables(c);
-		rc = o->action == ACTION_EXPLAIN ? explain(o, c, e) : convert(o, c);
+		rc = o->action == ACTION_EXPLAIN ? explain(o, c, e) : convert(o, c, tables);
 	}
 	curate_free(c);
 	arena_fini(&a);
