@@ -2,11 +2,13 @@
 
 /* One line an operation; X(name) stands for name.cu, which defines `name_operation`. */
 #define OPERATIONS(X) \
+    X(cross_entropy) \
     X(fused_add_rms_norm) \
     X(jsd) \
     X(kl_div) \
     X(layer_norm) \
     X(llama4_rope) \
+    X(megatron_cross_entropy) \
     X(megatron_rms_norm) \
     X(megatron_swiglu) \
     X(relu_squared) \
