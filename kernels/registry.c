@@ -4,6 +4,7 @@
 #define OPERATIONS(X) \
     X(cross_entropy) \
     X(fused_add_rms_norm) \
+    X(group_norm) \
     X(jsd) \
     X(kl_div) \
     X(layer_norm) \
