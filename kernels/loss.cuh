@@ -1,4 +1,4 @@
-/* Device code that the losses share: reading and writing W elements at once, fast and exact enough exp2 and log, sums in double,
+/* Device code that the losses share: fast and exact enough exp2 and log, sums in double,
  * and the kernel that makes one number of partial sums.
  *
  * A loss is one number summed over up to 2^31 terms, and a scalar is held to one ulp of its type: threads add up short runs in
@@ -7,35 +7,11 @@
 #ifndef KI_LOSS_CUH
 #define KI_LOSS_CUH
 
-#include "common.cuh"
+#include "wide.cuh"
 
 namespace ki {
 
 constexpr float log2_e = 1.4426950408889634f;
-
-/* W elements as fp32: a 16-byte pack, or one element where rows do not divide into packs. */
-template <int W, typename T> __device__ inline void read_once(const T *at, float (&v)[W])
-{
-    if constexpr (W == 1) {
-        v[0] = widen(__ldcs(at));
-    } else {
-        pack<T> p = load_once(at);
-        for (int i = 0; i < W; i++)
-            v[i] = p[i];
-    }
-}
-
-template <int W, typename T> __device__ inline void write_once(T *at, const float (&v)[W])
-{
-    if constexpr (W == 1) {
-        __stcs(at, narrow<T>(v[0]));
-    } else {
-        pack<T> p;
-        for (int i = 0; i < W; i++)
-            p.set(i, v[i]);
-        store_once(at, p);
-    }
-}
 
 /* 2^x to 2 ulp; results below 2^-126 are 0. */
 __device__ inline float exp2_of(float x)

@@ -3,6 +3,7 @@
 /* One line an operation; X(name) stands for name.cu, which defines `name_operation`. */
 #define OPERATIONS(X) \
     X(cross_entropy) \
+    X(embedding) \
     X(fused_add_rms_norm) \
     X(group_norm) \
     X(jsd) \
