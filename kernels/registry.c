@@ -17,6 +17,7 @@
     X(rms_norm) \
     X(rope) \
     X(softmax) \
+    X(sparsemax) \
     X(tvd)
 
 #define DECLARE(name) extern const struct ki_operation name##_operation;

@@ -217,16 +217,17 @@ template <typename T, bool FORWARD, bool BACKWARD> cudaError_t launch_pass(const
 {
     constexpr int inputs = BACKWARD ? 2 : 1;
     int64_t packs = a.hidden / pack<T>::size;
-    int fit = 0;
     if (a.hidden % pack<T>::size == 0 && packs <= 4096)
         return with_row_shape<4096>(packs, [&]<int THREADS, int VECS>() {
             constexpr int slots = row_slots(VECS, inputs);
             using shape = row_stream<T, THREADS, VECS, inputs, slots>;
             auto start = [&]<auto KERNEL>() {
-                fit = resident_blocks<KERNEL>(shape::threads, shape::shared_bytes);
+                int fit = resident_blocks<KERNEL>(shape::threads, shape::shared_bytes);
                 if (fit > 0)
                     KERNEL<<<row_blocks(a.rows, shape::groups, fit), shape::threads, shape::shared_bytes, stream>>>(a);
-                return fit > 0 ? cudaGetLastError() : cudaErrorInvalidConfiguration;
+                else
+                    softmax_any<T, FORWARD, BACKWARD><<<row_blocks(a.rows, 1, 4 * multiprocessors()), 512, 0, stream>>>(a);
+                return cudaGetLastError();
             };
             if constexpr (FORWARD)
                 return start.template operator()<softmax_rows<T, THREADS, VECS, slots, BACKWARD>>();
