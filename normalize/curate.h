@@ -17,7 +17,7 @@
 #include "core/arena.h"
 #include "core/digest.h"
 #include "core/err.h"
-#include "normalize/expr.h"
+#include "core/expr.h"
 #include "normalize/record.h"
 
 enum { AXES_MAX = 16, GUARDS_MAX = 24, DIMS_MAX = 8, SCALARS_MAX = 8, METRICS = METRIC_PEAK_MEMORY + 1 };

@@ -1,4 +1,4 @@
-#include "normalize/expr.h"
+#include "core/expr.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,10 +74,14 @@ static void parse_name(struct parser *p)
 static void parse_number(struct parser *p)
 {
 	int64_t value = 0;
-	for (; *p->at >= '0' && *p->at <= '9' && value < EXPR_LIMIT / 10; p->at++)
-		value = value * 10 + (*p->at - '0');
-	if (*p->at >= '0' && *p->at <= '9')
-		fail(p, "number too large", "", 0);
+	for (; *p->at >= '0' && *p->at <= '9'; p->at++) {
+		int digit = *p->at - '0';
+		if (value > (EXPR_LIMIT - digit) / 10) {
+			fail(p, "number too large", "", 0);
+			return;
+		}
+		value = value * 10 + digit;
+	}
 	push(p, OP_NUMBER, value);
 }
 

@@ -1,8 +1,8 @@
-/* The arithmetic of binding rules (grammar: bindings.json, section on expressions in docs/bindings.md): names, whole numbers,
+/* The arithmetic of config tables, of binding rules and floors (grammar: docs/bindings.md): names, whole numbers,
  * + - * // % and parentheses, usual precedence, left association; // floors and % has the sign of its right side. Names are
  * resolved when an expression is compiled, so an unbound name is a config error and never a surprise on a row. */
-#ifndef KI_NORMALIZE_EXPR_H
-#define KI_NORMALIZE_EXPR_H
+#ifndef KI_CORE_EXPR_H
+#define KI_CORE_EXPR_H
 
 #include <stdbool.h>
 #include <stddef.h>
