@@ -138,10 +138,7 @@ struct list document_list(const struct document *d, const struct place *at, cons
 {
 	const json_t *array = document_array(d, at, object, key, required);
 	struct place here = {.up = at, .key = key};
-	struct list out = {0};
-	if (!array)
-		return out;
-	out.items = arena_alloc(d->arena, json_array_size(array) * sizeof *out.items);
+	struct list out = {.items = arena_alloc(d->arena, json_array_size(array) * sizeof *out.items)}; /* there also when empty */
 	for (size_t i = 0; i < json_array_size(array); i++) {
 		const json_t *item = json_array_get(array, i);
 		if (!json_is_string(item)) {
