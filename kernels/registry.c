@@ -5,6 +5,7 @@
     X(cross_entropy) \
     X(embedding) \
     X(fused_add_rms_norm) \
+    X(fused_neighborhood_attention) \
     X(group_norm) \
     X(jsd) \
     X(kl_div) \

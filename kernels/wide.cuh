@@ -32,6 +32,19 @@ template <int W, typename T> __device__ inline void write_once(T *at, const floa
     }
 }
 
+/* Written once and read again soon. */
+template <int W, typename T> __device__ inline void write_cached(T *at, const float (&v)[W])
+{
+    if constexpr (W == 1) {
+        *at = narrow<T>(v[0]);
+    } else {
+        pack<T> p;
+        for (int i = 0; i < W; i++)
+            p.set(i, v[i]);
+        *(pack<T> *)at = p;
+    }
+}
+
 /* Read by many blocks. */
 template <int W, typename T> __device__ inline void read_shared(const T *at, float (&v)[W])
 {
