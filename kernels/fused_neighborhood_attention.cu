@@ -191,7 +191,7 @@ template <typename T> int bias_gradients(const ki_call *c, const places<T> &p)
         .partial = p.partial, .rows = c->work.axis[BATCH] * c->work.axis[SEQ], .columns = (int)c->work.axis[HIDDEN],
     };
     int64_t runs = (a.rows + 31) / 32;
-    int parts = (int)(runs < PARTS ? runs : PARTS);
+    int parts = runs < PARTS ? (int)runs : PARTS;
     unsigned columns = (unsigned)a.columns;
     ki::bias_partials<T><<<dim3((columns + 31) / 32, (unsigned)parts, ki::BIAS_TENSORS), dim3(32, 8), 0, stream>>>(a);
     ki::bias_totals<T><<<dim3((columns + 255) / 256, ki::BIAS_TENSORS), 256, 0, stream>>>(a, parts);
