@@ -172,6 +172,16 @@ bool file_exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
+bool file_newer(const char *path, const char *other)
+{
+	struct stat a, b;
+	if (stat(path, &a) != 0)
+		return false;
+	if (stat(other, &b) != 0 || a.st_mtim.tv_sec > b.st_mtim.tv_sec)
+		return true;
+	return a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec > b.st_mtim.tv_nsec;
+}
+
 int file_lock(const char *path, struct err *e)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -185,6 +195,16 @@ int file_lock(const char *path, struct err *e)
 		err_errno(e, path, "cannot lock");
 	close(fd);
 	return -1;
+}
+
+void file_hold_streams(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 int file_flush_stdout(struct err *e)

@@ -27,10 +27,15 @@ void file_abort(struct file_out *f);                /* frees `f`; NULL is fine *
 /* Makes a directory and its missing parents, mode 0755 whatever the umask says. */
 int file_make_dirs(const char *path, struct err *e);
 bool file_exists(const char *path);
+/* Whether `path` was last written after `other`; a missing file is older than any. */
+bool file_newer(const char *path, const char *other);
 /* Writes all of `len` bytes to a descriptor. */
 int file_write_all(int fd, const void *data, size_t len, const char *name, struct err *e);
 /* Takes an exclusive lock that dies with the process: ERR_TEMP when another holds it. Returns the descriptor or -1. */
 int file_lock(const char *path, struct err *e);
+/* Opens /dev/null for reading on every closed standard stream, so that no file of ours takes its number and is written to
+ * instead; writing to the stand-in fails, as it should. For main(), first of all. */
+void file_hold_streams(void);
 /* Flushes and checks stdout; ERR_IO when something written to it was lost. A closed pipe ends the process quietly. */
 int file_flush_stdout(struct err *e);
 

@@ -1,5 +1,5 @@
-/* Where this installation keeps its programs and its config, found from the running program: build/bin beside config/ in a
- * checkout, PREFIX/bin beside PREFIX/share/kernelindex/config when installed. */
+/* Where this installation keeps its programs and its config, found from the running program: build/bin (or build/asan/bin) under
+ * config/'s folder in a checkout, PREFIX/bin beside PREFIX/share/kernelindex/config when installed. */
 #ifndef KI_CORE_HOME_H
 #define KI_CORE_HOME_H
 

@@ -98,6 +98,7 @@ static int run(int argc, char **argv, struct err *e)
 int main(int argc, char **argv)
 {
 	struct err e = {0};
+	file_hold_streams();
 	log_init("ki", false);
 	run(argc, argv, &e);
 	return e.code && e.text[0] ? err_exit(&e, "ki") : (int)e.code;

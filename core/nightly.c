@@ -267,8 +267,10 @@ static int run_export(struct night *n, struct err *e)
 {
 	struct command c = {0};
 	struct buf path = {0};
-	bool have = file_exists(arena_printf(&n->arena, "%s/latest.json", export_directory(n)));
-	if (n->o.dry_run || (json_array_size(n->publications) == 0 && have) || !file_exists(in_store(n, "data.mdb")))
+	const char *catalog = in_store(n, "data.mdb");
+	/* A night that was killed between publishing and exporting leaves a dump older than the catalog. */
+	bool fresh = file_newer(arena_printf(&n->arena, "%s/latest.json", export_directory(n)), catalog);
+	if (n->o.dry_run || (json_array_size(n->publications) == 0 && fresh) || !file_exists(catalog))
 		return 0;
 	start_command(n, &c, PUT);
 	command_add(&c, "export");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "store/lineage.h"
 
 bool list_format_parse(const char *text, enum list_format *out)
 {
@@ -112,18 +113,26 @@ static int write_items(struct listing *l, const struct list_options *options, co
 {
 	struct view v = {0};
 	struct buf line = {0};
-	size_t limit = options->limit && options->limit < l->count ? options->limit : l->count;
-	int rc = 0;
-	for (size_t i = 0; i < limit && rc == 0; i++) {
+	struct lineage lineage;
+	uint64_t written = 0;
+	int rc = options->withdrawn ? lineage_load(l->c, &lineage) : 0;
+	for (size_t i = 0; i < l->count && rc == 0 && (options->limit == 0 || written < options->limit); i++) {
 		buf_clear(&line);
-		rc = listing_view(l, i, &v) || put_item(&v, columns, column_count, options->format, &line) ? -1 : 0;
-		if (options->format == LIST_JSON)
-			buf_str(&line, i + 1 < limit ? ",\n" : "\n");
-		else if (options->format == LIST_JSONL)
+		rc = listing_view(l, i, &v);
+		if (rc == 0 && options->withdrawn && !lineage_withdrawn(&lineage, v.m))
+			continue;
+		if (options->format == LIST_JSON && written)
+			buf_str(&line, ",\n");
+		if (rc == 0)
+			rc = put_item(&v, columns, column_count, options->format, &line);
+		if (options->format == LIST_JSONL)
 			buf_char(&line, '\n');
+		written++;
 		if (rc == 0 && fwrite(line.data, 1, line.len, out) != line.len)
 			rc = err_errno(l->c->err, "standard output", "cannot write");
 	}
+	if (options->withdrawn)
+		lineage_fini(&lineage);
 	view_fini(&v);
 	buf_fini(&line);
 	return rc;
@@ -154,7 +163,7 @@ int list_runs(struct catalog *c, const struct list_options *options, FILE *out)
 		rc = write_items(&l, options, columns, count, out);
 	}
 	if (rc == 0 && options->format == LIST_JSON)
-		fputs("]\n", out);
+		fputs("\n]\n", out);
 	listing_fini(&l);
 	return rc;
 }

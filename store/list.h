@@ -15,6 +15,7 @@ struct list_options {
 	enum sort sort;
 	const char *columns; /* comma-separated names; NULL for the usual ones */
 	uint64_t limit;      /* 0: all */
+	bool withdrawn;      /* only runs that upstream took back without a successor */
 };
 /* Writes the runs that match. tsv has no header line; csv has one. ERR_USAGE for an unknown column. */
 int list_runs(struct catalog *c, const struct list_options *options, FILE *out);

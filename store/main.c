@@ -15,17 +15,22 @@
 #include "store/backup.h"
 #include "store/check.h"
 #include "store/compare.h"
+#include "store/entry.h"
 #include "store/export.h"
+#include "store/flag.h"
 #include "store/journal.h"
+#include "store/lineage.h"
 #include "store/list.h"
 #include "store/put.h"
 #include "store/show.h"
 
 struct options {
-	const char *store, *config, *out, *format, *config_digest;
+	const char *store, *config, *out, *format, *config_digest, *reason;
 	struct list_options list;
-	bool json, live, dry_run, quiet;
+	bool json, live, dry_run, quiet, events, clear;
+	unsigned flag_codes; /* bit set */
 	double max_age_hours;
+	struct digest run; /* what an entry is about */
 	char **names; /* operands */
 	int name_count;
 };
@@ -149,12 +154,66 @@ static int verb_compare(struct options *o, struct err *e)
 
 static int read_log(struct catalog *c, struct options *o)
 {
-	return journal_log(c, o->list.limit, o->json, stdout);
+	return o->events ? lineage_events(c, o->list.limit, o->json, stdout) : journal_log(c, o->list.limit, o->json, stdout);
 }
 
 static int verb_log(struct options *o, struct err *e)
 {
 	return with_catalog(o, e, read_log);
+}
+
+static int read_history(struct catalog *c, struct options *o)
+{
+	uint32_t run;
+	return catalog_find_one(c, o->names[0], &run) ? -1 : lineage_history(c, run, o->json, stdout);
+}
+
+static int verb_history(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_history);
+}
+
+static int read_flags(struct catalog *c, struct options *o)
+{
+	struct arena a = {0};
+	struct flags flags = {0};
+	struct flag_options options = {home_config(&a, o->config, c->err), o->flag_codes};
+	int rc = options.config ? flags_derive(c, &options, &flags) : -1;
+	if (rc == 0)
+		rc = flags_print(c, &flags, &o->list.filter, o->list.limit, o->json, stdout);
+	flags_fini(&flags);
+	arena_fini(&a);
+	return rc;
+}
+
+static int verb_flags(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_flags);
+}
+
+/* What an entry is about: the digest of the one run that a name means. */
+static int read_entry_run(struct catalog *c, struct options *o)
+{
+	uint32_t run;
+	struct run_row row;
+	if (catalog_find_one(c, o->names[0], &run) || catalog_run(c, run, &row))
+		return -1;
+	o->run = row.digest;
+	return 0;
+}
+
+static int verb_flag(struct options *o, struct err *e)
+{
+	struct store st;
+	if (!o->clear && !o->reason)
+		return err_set(e, ERR_USAGE, "usage: ki flag RUN --reason TEXT | ki flag RUN --clear");
+	if (with_catalog(o, e, read_entry_run))
+		return -1;
+	int rc = store_open(&st, o->store, STORE_WRITE, e);
+	if (rc == 0)
+		rc = entry_append(&st, o->clear ? "flag-clear" : "flag", &o->run, o->reason, e);
+	store_close(&st);
+	return rc;
 }
 
 static int read_status(struct catalog *c, struct options *o)
@@ -246,7 +305,10 @@ static const struct verb verbs[] = {
 	{"list", "", "runs, by filter", 0, 0, verb_list},
 	{"cohort", "KEY|RUN", "a comparison group, best first", 1, 1, verb_cohort},
 	{"compare", "RUN RUN…", "2 to 8 runs side by side", 2, COMPARE_MAX, verb_compare},
-	{"log", "", "publications, newest first", 0, 0, verb_log},
+	{"log", "", "publications, newest first (--events: changes of a group's first)", 0, 0, verb_log},
+	{"history", "RUN", "publications that carried a run, its predecessor and successor", 1, 1, verb_history},
+	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", 0, 0, verb_flags},
+	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", 1, 1, verb_flag},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", 0, 0, verb_check},
 	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", 0, 0, verb_export},
@@ -264,6 +326,7 @@ static void usage(FILE *out)
 	fputs("\nRUN is a digest or 8 or more of its hex digits, an external id, or a name.\n"
 	      "filters: --kernel K --gpu G --mode M --provider P --dtype D --since YYYY-MM-DD --metric latency|memory|all\n"
 	      "list:    --format table|tsv|csv|json|jsonl --columns A,B,… --sort store|time|version|rank|id|digest --limit N\n"
+	      "         --withdrawn (only runs that upstream took back without a successor)\n"
 	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
 	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
 	      out);
@@ -275,7 +338,8 @@ static void version(void)
 }
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
-       OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_HELP, OPT_VERSION };
+       OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
+       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -288,6 +352,9 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},		   {"live", no_argument, NULL, OPT_LIVE},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
 	{"max-age", required_argument, NULL, OPT_MAX_AGE}, {"config-digest", required_argument, NULL, OPT_CONFIG_DIGEST},
+	{"events", no_argument, NULL, OPT_EVENTS},	   {"reason", required_argument, NULL, OPT_REASON},
+	{"clear", no_argument, NULL, OPT_CLEAR},	   {"code", required_argument, NULL, OPT_CODE},
+	{"withdrawn", no_argument, NULL, OPT_WITHDRAWN},
 	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -311,6 +378,21 @@ static int set_metric(struct options *o, const char *text, struct err *e)
 	if (all || o->list.filter.latency || o->list.filter.memory)
 		return 0;
 	return err_set(e, ERR_USAGE, "--metric %s: want latency, memory or all", text);
+}
+
+static int set_code(struct options *o, const char *text, struct err *e)
+{
+	enum flag_code code;
+	if (!flag_parse(text, &code)) {
+		struct buf names = {0};
+		for (int i = 0; i < FLAG_CODES; i++)
+			buf_printf(&names, "%s%s", i ? ", " : "", flag_name((enum flag_code)i));
+		err_set(e, ERR_USAGE, "--code %s: want one of %s", text, names.data);
+		buf_fini(&names);
+		return -1;
+	}
+	o->flag_codes |= 1u << code;
+	return 0;
 }
 
 static int set_number(double *out, const char *name, const char *text, struct err *e)
@@ -341,6 +423,11 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_DRY_RUN: o->dry_run = true; return 0;
 	case OPT_QUIET: o->quiet = true; return 0;
 	case OPT_CONFIG_DIGEST: o->config_digest = value; return 0;
+	case OPT_EVENTS: o->events = true; return 0;
+	case OPT_REASON: o->reason = value; return 0;
+	case OPT_CLEAR: o->clear = true; return 0;
+	case OPT_CODE: return set_code(o, value, e);
+	case OPT_WITHDRAWN: o->list.withdrawn = true; return 0;
 	case OPT_MAX_AGE: return set_number(&o->max_age_hours, "--max-age", value, e);
 	case OPT_SORT:
 		return sort_parse(value, &o->list.sort) ? 0 : err_set(e, ERR_USAGE, "--sort %s: want store, time, version, rank, id or digest", value);
@@ -390,6 +477,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct err e = {0}, flush = {0};
+	file_hold_streams();
 	const struct verb *verb = parse(&o, argc, argv, &e);
 	log_init("ki-store", o.quiet);
 	if (verb)

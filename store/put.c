@@ -91,10 +91,10 @@ static int drop_case_keys(struct txn *t, enum table table, size_t id_at, uint32_
 	int rc = cursor ? 0 : -1;
 	while (rc == 0 && mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0)
 		if (key_read_u32(&key, id_at) >= count)
-			rc = mdb_cursor_del(cursor, 0);
+			rc = txn_delete_at(t, cursor);
 	if (cursor)
 		mdb_cursor_close(cursor);
-	return rc > 0 ? store_error(t->st, rc, table_names[table], t->err) : rc;
+	return rc;
 }
 
 static int drop_from(struct txn *t, enum table table, uint32_t first)
@@ -115,10 +115,10 @@ static int drop_segments(struct txn *t, uint32_t next_segment)
 	int rc = cursor ? 0 : -1;
 	while (rc == 0 && mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0)
 		if (key_read_u32(&key, 2) >= next_segment)
-			rc = mdb_cursor_del(cursor, 0);
+			rc = txn_delete_at(t, cursor);
 	if (cursor)
 		mdb_cursor_close(cursor);
-	return rc > 0 ? store_error(t->st, rc, "index", t->err) : rc;
+	return rc;
 }
 
 static uint32_t chunk_after(uint32_t runs)
@@ -208,12 +208,20 @@ static int look_for_twin(struct writer *w, bool *same)
 	return found < 0 ? -1 : 0;
 }
 
+/* A file whose report never came was cut off by the stage before. The files after it are still taken. */
+static int drop_cut_file(struct writer *w)
+{
+	err_at(&w->refusal, ERR_DATA, w->snapshot.file.data, 0, 0, "the stream went on before its report: nothing of it was published");
+	w->totals->refused++;
+	return pass_over(w) || (!w->options->dry_run && put_recover(w->st, w->err)) ? -1 : 0;
+}
+
 static int take_snapshot(struct writer *w, const struct record *r)
 {
 	const struct snapshot_parts *s = &r->snapshot;
 	bool same;
-	if (w->open)
-		return err_set(w->err, ERR_DATA, "a file began before the one at hand had its report");
+	if (w->open && drop_cut_file(w))
+		return -1;
 	if (begin(w))
 		return -1;
 	arena_reset(&w->file_arena);

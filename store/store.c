@@ -46,7 +46,8 @@ static int read_meta(int fd, off_t at, struct meta_page *m)
 	return pread(fd, m, sizeof *m, at) == (ssize_t)sizeof *m && m->magic == LMDB_MAGIC && m->version == LMDB_VERSION ? 0 : -1;
 }
 
-/* Reading a map beyond the end of its file is a bus error, so a file is measured against its own account before it is mapped. */
+/* Reading a map beyond the end of its file is a bus error, so a file is measured against its own account before it is mapped:
+ * the account first, since a writer lengthens the file before it accounts for more. */
 static int check_length(struct store *st, struct err *e)
 {
 	struct meta_page first, second, *newest = NULL;
@@ -54,10 +55,10 @@ static int check_length(struct store *st, struct err *e)
 	int fd = open(st->file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_errno(e, st->file, "cannot open");
+	bool first_ok = read_meta(fd, 0, &first) == 0;
+	bool second_ok = read_meta(fd, first_ok ? first.trees[0].page_size : 4096, &second) == 0;
 	int rc = fstat(fd, &info) ? err_errno(e, st->file, "cannot stat") : 0;
 	if (rc == 0 && info.st_size > 0) {
-		bool first_ok = read_meta(fd, 0, &first) == 0;
-		bool second_ok = read_meta(fd, first_ok ? first.trees[0].page_size : 4096, &second) == 0;
 		newest = first_ok && (!second_ok || first.transaction >= second.transaction) ? &first : second_ok ? &second : NULL;
 		if (!newest || !first_ok || !second_ok)
 			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "not a catalog, or damaged: its first pages are unreadable; restore a backup");
@@ -215,7 +216,7 @@ static int grow_map(struct store *st)
 
 int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err *e)
 {
-	*t = (struct txn){st, NULL, e};
+	*t = (struct txn){st, NULL, e, false};
 	if (e->code)
 		return -1;
 	int rc = mode == STORE_WRITE ? grow_map(st) : 0;
@@ -231,32 +232,33 @@ int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err 
 	return rc ? store_error(st, rc, "cannot begin", e) : 0;
 }
 
-/* A commit may leave its last pages unwritten when they were freed again; the length check above wants them to exist. */
-static int extend_file(struct store *st, struct err *e)
+/* The length check above wants every page of the account to exist, but a commit does not write the last pages that it took
+ * when it freed them again. So the file is lengthened, sparsely, before a commit by more than one transaction takes, and cut to
+ * its account afterwards: a crash in between leaves a file that is too long, never one that is too short. */
+static int set_length(struct store *st, size_t room, struct err *e)
 {
 	MDB_envinfo info;
 	MDB_stat stat;
-	struct stat file;
-	int fd;
+	int fd, rc = mdb_env_get_fd(st->env, &fd);
 	mdb_env_info(st->env, &info);
 	mdb_env_stat(st->env, &stat);
-	off_t need = (off_t)((info.me_last_pgno + 1) * stat.ms_psize);
-	if (mdb_env_get_fd(st->env, &fd) == 0 && fstat(fd, &file) == 0 && file.st_size < need && ftruncate(fd, need) != 0)
-		return err_errno(e, st->file, "cannot extend");
-	return 0;
+	if (rc == 0 && ftruncate(fd, (off_t)((info.me_last_pgno + 1) * stat.ms_psize + room)) != 0)
+		rc = errno;
+	return rc ? store_error(st, rc, "cannot set length", e) : 0;
 }
 
 int txn_commit(struct txn *t)
 {
-	if (t->err->code) {
+	struct err ignored = {0}; /* a file that stays too long is none */
+	if (t->err->code || (t->changed && set_length(t->st, MAP_HEADROOM, t->err))) {
 		txn_abort(t);
 		return -1;
 	}
 	int rc = mdb_txn_commit(t->mdb);
 	t->mdb = NULL;
-	if (rc)
-		return store_error(t->st, rc, "cannot commit", t->err);
-	return t->st->writable ? extend_file(t->st, t->err) : 0;
+	if (t->changed)
+		set_length(t->st, 0, &ignored);
+	return rc ? store_error(t->st, rc, "cannot commit", t->err) : 0;
 }
 
 void txn_abort(struct txn *t)
@@ -281,6 +283,7 @@ int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, siz
 	MDB_val value = {len, (void *)data};
 	if (t->err->code)
 		return -1;
+	t->changed = true;
 	int rc = mdb_put(t->mdb, t->st->tables[table], key, &value, 0);
 	return rc ? store_error(t->st, rc, table_names[table], t->err) : 0;
 }
@@ -289,8 +292,16 @@ int txn_delete(struct txn *t, enum table table, MDB_val *key)
 {
 	if (t->err->code)
 		return -1;
+	t->changed = true;
 	int rc = mdb_del(t->mdb, t->st->tables[table], key, NULL);
 	return rc && rc != MDB_NOTFOUND ? store_error(t->st, rc, table_names[table], t->err) : 0;
+}
+
+int txn_delete_at(struct txn *t, MDB_cursor *cursor)
+{
+	t->changed = true;
+	int rc = mdb_cursor_del(cursor, 0);
+	return rc ? store_error(t->st, rc, "cannot delete", t->err) : 0;
 }
 
 MDB_cursor *txn_cursor(struct txn *t, enum table table)

@@ -34,6 +34,7 @@ struct txn {
 	struct store *st;
 	MDB_txn *mdb;
 	struct err *err;
+	bool changed; /* something was put or deleted */
 };
 int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err *e);
 int txn_commit(struct txn *t); /* durable when it returns 0 */
@@ -43,6 +44,7 @@ void txn_abort(struct txn *t); /* fine after commit and on a zeroed txn */
 int txn_get(struct txn *t, enum table table, MDB_val *key, MDB_val *value);
 int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, size_t len);
 int txn_delete(struct txn *t, enum table table, MDB_val *key); /* absent is fine */
+int txn_delete_at(struct txn *t, MDB_cursor *cursor); /* the entry under a cursor of t */
 /* First key at or after `key` (which is replaced): 1 found, 0 none, -1 failed. */
 int txn_next(struct txn *t, enum table table, struct key *key, MDB_val *value);
 MDB_cursor *txn_cursor(struct txn *t, enum table table); /* NULL when failed; close with mdb_cursor_close */

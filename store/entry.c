@@ -1,0 +1,45 @@
+#include "store/entry.h"
+
+#include "core/json.h"
+#include "core/when.h"
+
+int entry_append(struct store *st, const char *type, const struct digest *run, const char *reason, struct err *e)
+{
+	char digest[DIGEST_TEXT + 1], now[WHEN_TEXT + 1];
+	struct meta_counts counts;
+	struct buf text = {0};
+	struct key key;
+	struct txn t;
+	digest_text(run, digest);
+	when_text(when_now_ms(), now);
+	json_t *entry = json_pack("{s:s, s:s, s:s, s:s*}", "type", type, "run", digest, "at", now, "reason", reason);
+	int rc = entry && json_canonical(entry, &text, e) == 0 ? txn_begin(&t, st, STORE_WRITE, e) : err_set(e, ERR_DATA, "the text is not UTF-8");
+	if (rc == 0) {
+		rc = txn_counts(&t, &counts) || txn_put(&t, TABLE_EVENTS, key_u32(&key, counts.events), text.data, text.len) ? -1 : 0;
+		counts.events++;
+		rc = rc == 0 && txn_put_counts(&t, &counts) == 0 ? txn_commit(&t) : -1;
+		txn_abort(&t);
+	}
+	json_decref(entry);
+	buf_fini(&text);
+	return rc;
+}
+
+json_t *entry_load(struct catalog *c)
+{
+	json_t *list = json_array();
+	for (uint32_t id = 0; id < c->counts.events; id++) {
+		struct key key;
+		MDB_val value;
+		json_t *entry = txn_get(&c->t, TABLE_EVENTS, key_u32(&key, id), &value) == 1
+					? json_load_text(value.mv_data, value.mv_size, "entry", c->err)
+					: NULL;
+		if (!entry) {
+			err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "entry number %u is missing or unreadable", id);
+			json_decref(list);
+			return NULL;
+		}
+		json_array_append_new(list, entry);
+	}
+	return list;
+}

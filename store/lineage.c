@@ -1,0 +1,345 @@
+#include "store/lineage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "store/view.h"
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+/* When upstream published it: the commit's time where it is known, else our own. */
+static const char *upstream_time(const json_t *p)
+{
+	const char *at = text_of(json_object_get(p, "provenance"), "committedAt");
+	return *at ? at : text_of(p, "publishedAt");
+}
+
+static int carried_by(struct catalog *c, uint32_t id, struct ranges *out)
+{
+	struct key key;
+	MDB_val value;
+	if (txn_get(&c->t, TABLE_CARRIED, key_u32(&key, id), &value) == 1 && ranges_read((struct slice){value.mv_data, value.mv_size}, out))
+		return 0;
+	return err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "the list of runs of publication %u is unreadable; run `ki check`", id);
+}
+
+static void note_first(uint32_t *first, const struct ranges *carried, uint32_t id, uint32_t runs)
+{
+	for (size_t i = 0; i < carried->count; i++)
+		for (uint32_t n = 0; n < carried->items[i].count; n++) {
+			uint32_t run = carried->items[i].first + n;
+			if (run < runs && first[run] == LINEAGE_NEVER)
+				first[run] = id;
+		}
+}
+
+static uint32_t *never(uint32_t runs)
+{
+	uint32_t *out = xmalloc(((size_t)runs + 1) * sizeof *out);
+	memset(out, 0xff, ((size_t)runs + 1) * sizeof *out);
+	return out;
+}
+
+int lineage_load(struct catalog *c, struct lineage *out)
+{
+	char newest[CHANNEL_ROOM][32] = {{0}};
+	*out = (struct lineage){.c = c, .first = never(c->counts.runs)};
+	for (size_t slot = 0; slot < c->channels.count; slot++)
+		if (!c->channels.items[slot].entries)
+			out->first_in[slot] = never(c->counts.runs);
+	for (uint32_t id = 0; id < c->counts.publications && !c->err->code; id++) {
+		struct ranges carried = {0};
+		json_t *p = catalog_publication(c, id);
+		const char *channel = text_of(p, "channel"), *at = upstream_time(p);
+		int slot = channels_find(&c->channels, (struct slice){channel, strlen(channel)});
+		if (p && carried_by(c, id, &carried) == 0) {
+			note_first(out->first, &carried, id, c->counts.runs);
+			if (slot >= 0 && out->first_in[slot])
+				note_first(out->first_in[slot], &carried, id, c->counts.runs);
+			if (slot >= 0 && strcmp(at, newest[slot]) >= 0) {
+				snprintf(newest[slot], sizeof newest[slot], "%s", at);
+				ranges_fini(&out->newest[slot]);
+				out->newest[slot] = carried;
+				carried = (struct ranges){0};
+			}
+		}
+		ranges_fini(&carried);
+		json_decref(p);
+	}
+	return c->err->code ? -1 : 0;
+}
+
+void lineage_fini(struct lineage *l)
+{
+	free(l->first);
+	for (size_t slot = 0; slot < CHANNEL_ROOM; slot++) {
+		free(l->first_in[slot]);
+		ranges_fini(&l->newest[slot]);
+	}
+}
+
+bool lineage_withdrawn(const struct lineage *l, const struct member *m)
+{
+	if (m->unranked == UNRANKED_SUPERSEDED)
+		return false;
+	for (size_t slot = 0; slot < l->c->channels.count; slot++)
+		if (l->first_in[slot] && l->first_in[slot][m->run] != LINEAGE_NEVER && !ranges_has(&l->newest[slot], m->run))
+			return true;
+	return false;
+}
+
+/* ---- one run's history ---- */
+
+/* The run that `m` superseded: the latest of those whose successor it is. */
+static const struct member *predecessor(const struct cohort *k, const struct member *m)
+{
+	const struct member *best = NULL;
+	for (size_t i = 0; i < k->count; i++) {
+		const struct member *other = &k->members[i];
+		if (other->unranked == UNRANKED_SUPERSEDED && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
+			best = other;
+	}
+	return best;
+}
+
+static json_t *run_json(struct catalog *c, const struct member *m)
+{
+	char digest[DIGEST_TEXT + 1];
+	struct buf id = {0};
+	if (!m || catalog_external_id(c, &m->row, &id)) {
+		buf_fini(&id);
+		return json_null();
+	}
+	digest_text(&m->row.digest, digest);
+	json_t *out = json_pack("{s:s, s:s, s:I}", "run", digest, "externalId", id.data, "value", (json_int_t)m->primary);
+	buf_fini(&id);
+	return out;
+}
+
+static json_t *history_json(struct catalog *c, const struct cohort *k, const struct member *m, const struct lineage *l)
+{
+	json_t *publications = json_array();
+	size_t count;
+	uint32_t *carriers = catalog_carriers(c, m->run, &count);
+	for (size_t i = 0; i < count; i++) {
+		json_t *p = catalog_publication(c, carriers[i]);
+		const char *entry = text_of(p, "entry");
+		json_array_append_new(publications, json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "id", (int)carriers[i], "channel", text_of(p, "channel"),
+							      "identity", *entry ? entry : text_of(p, "commit"), "publishedAt", text_of(p, "publishedAt"),
+							      "upstreamAt", upstream_time(p), "sha256", text_of(p, "sha256")));
+		json_decref(p);
+	}
+	free(carriers);
+	const char *state = m->unranked == UNRANKED_SUPERSEDED ? "superseded" : lineage_withdrawn(l, m) ? "withdrawn" : "current";
+	const struct member *successor = m->unranked == UNRANKED_SUPERSEDED ? cohort_member(k, m->successor) : NULL;
+	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "run", run_json(c, m), "state", state, "publications", publications, "predecessor",
+			 run_json(c, predecessor(k, m)), "successor", run_json(c, successor));
+}
+
+static void print_run_line(const char *name, const json_t *run, const char *unit, FILE *out)
+{
+	if (json_is_object(run))
+		fprintf(out, "%-12s %.19s  %lld %s  %s\n", name, text_of(run, "run"), (long long)json_integer_value(json_object_get(run, "value")), unit,
+			text_of(run, "externalId"));
+	else
+		fprintf(out, "%-12s none\n", name);
+}
+
+static void print_history(const json_t *h, const char *unit, FILE *out)
+{
+	size_t i;
+	json_t *p;
+	print_run_line("run", json_object_get(h, "run"), unit, out);
+	fprintf(out, "%-12s %s\n", "state", text_of(h, "state"));
+	print_run_line("predecessor", json_object_get(h, "predecessor"), unit, out);
+	print_run_line("successor", json_object_get(h, "successor"), unit, out);
+	fprintf(out, "%-12s %zu\n", "publications", json_array_size(json_object_get(h, "publications")));
+	json_array_foreach(json_object_get(h, "publications"), i, p)
+		fprintf(out, "  %-10s %-14.12s upstream %.10s, published %.10s, snapshot %.19s\n", text_of(p, "channel"), text_of(p, "identity"),
+			text_of(p, "upstreamAt"), text_of(p, "publishedAt"), text_of(p, "sha256"));
+}
+
+static int put_line(const json_t *value, FILE *out, struct err *e)
+{
+	struct buf text = {0};
+	int rc = json_canonical(value, &text, e);
+	if (rc == 0)
+		fprintf(out, "%s\n", text.data);
+	buf_fini(&text);
+	return rc;
+}
+
+int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out)
+{
+	struct lineage l;
+	struct cohort k = {0};
+	struct run_row row;
+	const struct catalog_case *of = NULL;
+	int rc = lineage_load(c, &l) || catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)) || cohort_load(c, &of->cohort, &k) ? -1 : 0;
+	const struct member *m = rc == 0 ? cohort_member(&k, run) : NULL;
+	json_t *h = m ? history_json(c, &k, m, &l) : NULL;
+	if (h && json)
+		rc = put_line(h, out, c->err);
+	else if (h)
+		print_history(h, of->parts.metric == METRIC_LATENCY ? "ns" : "bytes", out);
+	json_decref(h);
+	cohort_fini(&k);
+	lineage_fini(&l);
+	return c->err->code ? -1 : rc;
+}
+
+/* ---- leaders ---- */
+
+struct event {
+	uint32_t publication;
+	struct digest cohort;
+	uint32_t before, after;
+	bool superseded; /* the old leader was overwritten upstream; otherwise it was beaten */
+};
+struct events {
+	struct lineage l;
+	struct event *items;
+	size_t count, room;
+};
+
+static bool here(const uint32_t *first, uint32_t run, uint32_t id)
+{
+	return first && first[run] != LINEAGE_NEVER && first[run] <= id;
+}
+
+/* Whether a later run of the same case stood in the same file by publication `id`. */
+static bool superseded_at(const struct lineage *l, const struct cohort *k, const struct member *m, uint32_t id)
+{
+	if (m->unranked != UNRANKED_SUPERSEDED)
+		return false; /* never was */
+	for (size_t i = 0; i < k->count; i++) {
+		const struct member *other = &k->members[i];
+		if (other->c != m->c || other->row.observed_ms <= m->row.observed_ms)
+			continue;
+		for (size_t slot = 0; slot < l->c->channels.count; slot++)
+			if (here(l->first_in[slot], m->run, id) && here(l->first_in[slot], other->run, id))
+				return true;
+	}
+	return false;
+}
+
+static const struct member *leader_at(const struct lineage *l, const struct cohort *k, uint32_t id)
+{
+	const struct member *best = NULL;
+	for (size_t i = 0; i < k->count; i++) {
+		const struct member *m = &k->members[i];
+		if (!here(l->first, m->run, id) || m->primary < 0 || (m->row.flags & RUN_FAILED) || superseded_at(l, k, m, id))
+			continue;
+		if (!best || m->primary < best->primary || (m->primary == best->primary && m->row.observed_ms > best->row.observed_ms))
+			best = m;
+	}
+	return best;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* The publications at which this cohort's standing can have changed. */
+static size_t steps_of(const struct lineage *l, const struct cohort *k, uint32_t **out)
+{
+	size_t count = 0, kept = 0;
+	uint32_t *steps = xmalloc((k->count * (l->c->channels.count + 1) + 1) * sizeof *steps);
+	for (size_t i = 0; i < k->count; i++) {
+		steps[count++] = l->first[k->members[i].run];
+		for (size_t slot = 0; slot < l->c->channels.count; slot++)
+			if (l->first_in[slot] && l->first_in[slot][k->members[i].run] != LINEAGE_NEVER)
+				steps[count++] = l->first_in[slot][k->members[i].run];
+	}
+	qsort(steps, count, sizeof *steps, compare_u32);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || steps[i] != steps[kept - 1])
+			steps[kept++] = steps[i];
+	*out = steps;
+	return kept;
+}
+
+static int add_events(const struct cohort *k, void *context)
+{
+	struct events *e = context;
+	const struct member *leader = NULL;
+	uint32_t *steps;
+	size_t count = k->count > 1 ? steps_of(&e->l, k, &steps) : 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct member *now = leader_at(&e->l, k, steps[i]);
+		if (leader && now && now->run != leader->run) {
+			if (e->count == e->room) {
+				e->room = e->room ? e->room * 2 : 64;
+				e->items = xrealloc(e->items, e->room * sizeof *e->items);
+			}
+			e->items[e->count++] = (struct event){steps[i], k->key, leader->run, now->run, superseded_at(&e->l, k, leader, steps[i])};
+		}
+		leader = now;
+	}
+	if (k->count > 1)
+		free(steps);
+	return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+	if (x->publication != y->publication)
+		return x->publication > y->publication ? -1 : 1;
+	return digest_cmp(&x->cohort, &y->cohort);
+}
+
+static json_t *leader_json(struct catalog *c, uint32_t run, struct buf *id)
+{
+	struct member m = {.run = run};
+	if (catalog_run(c, run, &m.row) || !(m.c = catalog_case(c, m.row.case_id)) || catalog_external_id(c, &m.row, id))
+		return json_null();
+	m.primary = run_units(&m.row, m.c->parts.metric, m.row.value_50);
+	return run_json(c, &m);
+}
+
+static int print_event(struct events *e, const struct event *x, bool json, FILE *out)
+{
+	struct catalog *c = e->l.c;
+	struct buf id = {0};
+	char key[DIGEST_TEXT + 1];
+	json_t *p = catalog_publication(c, x->publication);
+	const char *entry = text_of(p, "entry"), *identity = *entry ? entry : text_of(p, "commit");
+	digest_text(&x->cohort, key);
+	json_t *event = json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "type", "leader", "at", text_of(p, "publishedAt"), "comparisonKey", key,
+				  "cause", "reason", x->superseded ? "superseded" : "beaten", "channel", text_of(p, "channel"), "identity", identity, "old",
+				  leader_json(c, x->before, &id), "new", leader_json(c, x->after, &id));
+	int rc = event && p ? 0 : -1;
+	if (rc == 0 && json)
+		rc = put_line(event, out, c->err);
+	else if (rc == 0)
+		fprintf(out, "%.10s  %-9s %-12.12s  %s, %lld after %lld: %s\n", text_of(p, "publishedAt"), text_of(p, "channel"), identity,
+			x->superseded ? "old first overwritten" : "new first",
+			(long long)json_integer_value(json_object_get(json_object_get(event, "new"), "value")),
+			(long long)json_integer_value(json_object_get(json_object_get(event, "old"), "value")),
+			text_of(json_object_get(event, "new"), "externalId"));
+	json_decref(event);
+	json_decref(p);
+	buf_fini(&id);
+	return rc;
+}
+
+int lineage_events(struct catalog *c, uint64_t limit, bool json, FILE *out)
+{
+	struct events e = {0};
+	int rc = lineage_load(c, &e.l) || cohort_each(c, add_events, &e) ? -1 : 0;
+	if (e.count)
+		qsort(e.items, e.count, sizeof *e.items, newest_first);
+	for (size_t i = 0; i < e.count && rc == 0 && (limit == 0 || i < limit); i++)
+		rc = print_event(&e, &e.items[i], json, out);
+	free(e.items);
+	lineage_fini(&e.l);
+	return rc;
+}
