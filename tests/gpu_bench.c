@@ -37,10 +37,27 @@ static int enqueue(void *state, void *stream)
 }
 
 struct row {
-    double ns, p20, p80, graph_ns, source_ns, host_ns, mhz;
+    double ns, p20, p80, graph_ns, source_ns, host_ns, mhz, arranged_ns[3];
     int64_t samples;
     int nodes;
 };
+
+/* Median of some samples in another arrangement. */
+static int time_arranged(struct bench *b, const struct bench_call *c, bool hold_first, bool flush_by_kernel, double *out, struct err *e)
+{
+    enum { N = 31 };
+    double ns[N];
+    int rc = 0;
+    bench_arrange(b, hold_first, flush_by_kernel);
+    for (int i = 0; i < N && rc == 0; i++) {
+        struct bench_sample s = { 0 };
+        rc = bench_one(b, c, 7000u + (uint64_t)i, &s, e);
+        ns[i] = s.ns;
+    }
+    bench_arrange(b, true, true);
+    *out = rc == 0 ? stats_quantile(ns, N, 0.5) : 0;
+    return rc;
+}
 
 static int time_call(struct bench *b, const struct bench_call *c, struct row *row, struct err *e)
 {
@@ -53,12 +70,14 @@ static int time_call(struct bench *b, const struct bench_call *c, struct row *ro
     limits.cap_ns = 0.5e9;
     limits.least_samples = 60;
     if (bench_warm(b, c, 0.05e9, e) != 0 || bench_block(b, c, &limits, 1, &block, e) != 0
-        || bench_graph(b, c, 21, 5000, &row->graph_ns, &row->nodes, e) != 0 || bench_source(b, c, 20, &source, e) != 0)
+        || bench_graph(b, c, 21, 5000, &row->graph_ns, &row->nodes, e) != 0 || bench_source(b, c, 20, &source, e) != 0
+        || time_arranged(b, c, false, true, &row->arranged_ns[0], e) != 0
+        || time_arranged(b, c, true, false, &row->arranged_ns[1], e) != 0
+        || time_arranged(b, c, false, false, &row->arranged_ns[2], e) != 0)
         return -1;
     row->samples = block.samples;
     row->source_ns = source.median_ns;
     row->host_ns = source.host_ns;
-    row->mhz = 0;
     for (int64_t i = 0; i < block.samples; i++) {
         ns[i] = samples[i].ns;
         row->mhz += (double)samples[i].clock_mhz / (double)block.samples;
@@ -77,10 +96,10 @@ static void print_time(FILE *out, const struct gpu_check *k, const struct ki_cas
     double other = k->pass == KI_FORWARD ? k->of->best_us[0] : k->pass == KI_BACKWARD ? k->of->best_us[1] : 0;
     if (other > 0)
         snprintf(best, sizeof best, "best other %.1f: %.2fx%s", other, other / us, us > other ? " SLOWER" : "");
-    fprintf(out, "%-28s %-8s %-4s %-24s %9.2f us %6.0f GB/s %5.2f  graph %9.2f src %9.2f h %5.1f n %4lld p20-80 %.1f%% %4.0f MHz %s\n",
+    fprintf(out, "%-28s %-8s %-4s %-20s %9.2f us %5.0f GB/s %5.2f  graph %.2f (%d) src %.2f h %.1f arr %.2f/%.2f/%.2f n %lld spread %.1f%% %4.0f MHz %s\n",
         k->of->name, ki_pass_name(k->pass), ki_dtype_name(k->dtype), gpu_shape(k->of, shape, sizeof shape), us, gbps,
-        gbps / copy_gbps, row->graph_ns * 1e-3, row->source_ns * 1e-3, row->host_ns * 1e-3, (long long)row->samples,
-        100 * (row->p80 - row->p20) / row->ns, row->mhz, best);
+        gbps / copy_gbps, row->graph_ns * 1e-3, row->nodes, row->source_ns * 1e-3, row->host_ns * 1e-3, row->arranged_ns[0] * 1e-3,
+        row->arranged_ns[1] * 1e-3, row->arranged_ns[2] * 1e-3, (long long)row->samples, 100 * (row->p80 - row->p20) / row->ns, row->mhz, best);
     fflush(out);
 }
 
@@ -131,46 +150,60 @@ static int enqueue_copy(void *state, void *stream)
     return bench_copy(stream, c->to, c->from, c->size_bytes);
 }
 
+static int enqueue_memcpy(void *state, void *stream)
+{
+    struct copied *c = state;
+    return bench_memcpy(stream, c->to, c->from, c->size_bytes);
+}
+
 static int enqueue_spin(void *state, void *stream)
 {
     return bench_spin(stream, *(double *)state);
 }
 
-/* Large copy, bytes read and written; 0 when there is no memory for it. */
-static double copy_bandwidth(struct bench *b, struct err *e)
+static double median_of(struct bench *b, int (*enqueue_it)(void *, void *), void *state, int n, struct err *e)
 {
-    struct copied c = { NULL, NULL, (size_t)2 << 30 };
-    struct bench_call call = { NULL, enqueue_copy, NULL, NULL, &c };
-    double ns[11] = { 0 };
-    if (place_cuda.alloc(&c.to, c.size_bytes) != 0 || place_cuda.alloc(&c.from, c.size_bytes) != 0 || !c.to || !c.from)
-        return 0;
-    for (int i = 0; i < 11; i++) {
+    struct bench_call call = { NULL, enqueue_it, NULL, NULL, state };
+    double ns[31] = { 0 };
+    for (int i = 0; i < n; i++) {
         struct bench_sample s = { 0 };
         if (bench_one(b, &call, (uint64_t)i, &s, e) != 0)
-            return 0;
+            return NAN;
         ns[i] = s.ns;
     }
-    place_cuda.release(c.to);
-    place_cuda.release(c.from);
-    return 2 * (double)c.size_bytes / stats_quantile(ns, 11, 0.5);
+    return stats_quantile(ns, n, 0.5);
 }
 
-static void print_spins(struct bench *b, struct err *e)
+/* Large copies, bytes read and written: by a kernel and by the driver; the better of the two. 0 without the memory for it. */
+static double copy_bandwidth(struct bench *b, FILE *out, struct err *e)
+{
+    double best = 0;
+    for (size_t size_bytes = (size_t)256 << 20; size_bytes <= (size_t)4 << 30; size_bytes *= 4) {
+        struct copied c = { NULL, NULL, size_bytes };
+        if (place_cuda.alloc(&c.to, size_bytes) != 0 || place_cuda.alloc(&c.from, size_bytes) != 0 || !c.to || !c.from)
+            break;
+        double kernel = 2 * (double)size_bytes / median_of(b, enqueue_copy, &c, 11, e);
+        double driver = 2 * (double)size_bytes / median_of(b, enqueue_memcpy, &c, 11, e);
+        fprintf(out, "copy of %zu MiB: kernel %.0f, memcpy %.0f GB/s (bytes read and written)\n", size_bytes >> 20, kernel, driver);
+        best = fmax(best, fmax(kernel, driver));
+        place_cuda.release(c.to);
+        place_cuda.release(c.from);
+    }
+    return best;
+}
+
+static void print_spins(struct bench *b, FILE *out, struct err *e)
 {
     const double known[] = { 0, 10e3, 50e3, 200e3, 1000e3 };
-    printf("known lengths, us:");
-    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
-        double length = known[k], ns[21] = { 0 };
-        struct bench_call call = { NULL, enqueue_spin, NULL, NULL, &length };
-        for (int i = 0; i < 21; i++) {
-            struct bench_sample s = { 0 };
-            if (bench_one(b, &call, (uint64_t)i, &s, e) != 0)
-                return;
-            ns[i] = s.ns;
+    for (int hold_first = 0; hold_first < 2; hold_first++) {
+        bench_arrange(b, hold_first, true);
+        fprintf(out, "known lengths, us, %s:", hold_first ? "behind a flush" : "behind the hold");
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+            double length = known[k];
+            fprintf(out, " %g: %.2f", length * 1e-3, median_of(b, enqueue_spin, &length, 21, e) * 1e-3);
         }
-        printf(" %g: %.2f", length * 1e-3, stats_quantile(ns, 21, 0.5) * 1e-3);
+        fprintf(out, "\n");
     }
-    printf("\n");
 }
 
 static struct bench *open_bench(struct err *e)
@@ -182,22 +215,22 @@ static struct bench *open_bench(struct err *e)
 }
 
 /* In a child: bandwidth and spins. Its answer comes through `to`. */
-static void measure_machine(int to)
+static void measure_machine(int to, FILE *out)
 {
     struct err e = { 0 };
     struct bench *b = open_bench(&e);
-    double gbps = b ? copy_bandwidth(b, &e) : -1;
+    double gbps = b ? copy_bandwidth(b, out, &e) : -1;
     if (b) {
-        printf("copy bandwidth %.0f GB/s (bytes read and written), L2 %lld MiB\n", gbps, (long long)bench_l2_bytes(b) >> 20);
-        print_spins(b, &e);
+        fprintf(out, "copy bandwidth %.0f GB/s, L2 %lld MiB\n", gbps, (long long)bench_l2_bytes(b) >> 20);
+        print_spins(b, out, &e);
     }
-    if (e.text[0])
-        printf("%s\n", e.text);
-    fflush(stdout);
+    if (b && e.text[0])
+        fprintf(out, "%s\n", e.text);
+    fflush(out);
     _exit(write(to, &gbps, sizeof gbps) == sizeof gbps ? 0 : 70);
 }
 
-static double machine(void)
+static double machine(FILE *out)
 {
     int fds[2];
     double gbps = -1;
@@ -206,7 +239,7 @@ static double machine(void)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        measure_machine(fds[1]);
+        measure_machine(fds[1], out);
     close(fds[1]);
     if (read(fds[0], &gbps, sizeof gbps) != sizeof gbps)
         gbps = -1;
@@ -266,15 +299,15 @@ int main(int argc, char **argv)
         printf("SKIP: built without nvcc\n");
         return 69;
     }
-    double copy_gbps = machine();
-    if (copy_gbps < 0)
-        return 69;
     snprintf(path, sizeof path, "%s/gpu-bench.log", o.log ? o.log : "/tmp");
     FILE *out = fopen(path, "w");
     if (!out) {
         perror(path);
         return 74;
     }
+    double copy_gbps = machine(out);
+    if (copy_gbps < 0)
+        return 69;
     while (at < n && gpu_seconds() < until) {
         int next = at + 1;
         while (next < n && checks[next].of->operation == checks[at].of->operation)

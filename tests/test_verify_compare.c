@@ -10,7 +10,7 @@
 #include "verify/compare.h"
 
 static const struct tolerance usual[KI_MAX_TENSORS] = {
-    { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 },
+    { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 }, { 2, 1, 0, 0 },
 };
 
 static struct ki_case rms_norm(enum ki_dtype dtype, int64_t rows, int64_t hidden)
@@ -215,12 +215,44 @@ static void a_workload_that_zeros_would_pass_is_vacuous(void **state)
     struct compare_result r;
     struct err e = { 0 };
     for (int i = 0; i < KI_MAX_TENSORS; i++)
-        loose[i] = (struct tolerance){ 1e9, 1e9 };
+        loose[i] = (struct tolerance){ 1e9, 1e9, 0, 0 };
     assert_int_equal(tensors_init(&t, &place_host, &c, KI_BIT(KI_FORWARD), &e), 0);
     assert_int_equal(compare_pass(&t, KI_FORWARD, compare_own(&place_host), loose, 7, NULL, &r, &e), 0);
     tensors_fini(&t);
     assert_int_equal(r.status, COMPARE_PASSED);
     assert_true(r.vacuous);
+}
+
+static int first_loss_off(void *state, const struct ki_call *c)
+{
+    int rc = place_host.launch(c);
+    const struct ki_tensor *y = &c->tensor[ki_tensor_find(c->work.operation, "y")];
+    ki_put(y, 0, ki_get(y, 0) + *(double *)state * ki_ulp(y->dtype, 4));
+    return rc;
+}
+
+/* 3 x 33 elements, the largest between 2 and 8: 3 ulps at 4 pass where few elements are allowed 4, and 20 never do. */
+static void few_elements_are_allowed_a_few_ulps(void **state)
+{
+    (void)state;
+    const double off[] = { 1.5, 1.5, 20 };
+    const double few[] = { 0, 256, 256 };
+    const enum compare_status expected[] = { COMPARE_NUMERICAL, COMPARE_PASSED, COMPARE_NUMERICAL };
+    for (int i = 0; i < 3; i++) {
+        struct ki_case c = rms_norm(KI_F32, 3, 33);
+        struct tensors t;
+        struct compare_result r;
+        struct err e = { 0 };
+        double ulps = off[i];
+        struct tolerance by_tensor[KI_MAX_TENSORS];
+        for (int k = 0; k < KI_MAX_TENSORS; k++)
+            by_tensor[k] = (struct tolerance){ 2, 1, few[i], 4 };
+        assert_int_equal(tensors_init(&t, &place_host, &c, KI_BIT(KI_FORWARD), &e), 0);
+        assert_int_equal(compare_pass(&t, KI_FORWARD, (struct implementation){ first_loss_off, &ulps }, by_tensor, 7, NULL, &r, &e), 0);
+        assert_true(r.tensor[0].exact_max > 2 && r.tensor[0].exact_max < 8);
+        tensors_fini(&t);
+        assert_int_equal(r.status, expected[i]);
+    }
 }
 
 int main(void)
@@ -231,6 +263,7 @@ int main(void)
         cmocka_unit_test(the_wrong_accumulation_type_is_found),
         cmocka_unit_test(the_same_seed_draws_the_same_inputs_and_a_redraw_changes_a_part),
         cmocka_unit_test(drawn_values_have_the_moments_of_their_contract),
+        cmocka_unit_test(few_elements_are_allowed_a_few_ulps),
         cmocka_unit_test(a_workload_that_zeros_would_pass_is_vacuous),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

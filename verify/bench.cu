@@ -14,7 +14,7 @@ extern "C" const struct bench_limits bench_defaults = {
 namespace {
 
 constexpr size_t source_flush_bytes = (size_t)256 << 20;
-constexpr unsigned long long deadline_ns = 10ull * 1000 * 1000 * 1000;
+constexpr unsigned long long deadline_ns = 2ull * 1000 * 1000 * 1000;
 constexpr double probe_ns = 20e3;
 
 __device__ unsigned long long device_ns()
@@ -64,19 +64,33 @@ __global__ void spin(unsigned long long ns)
         ;
 }
 
-/* 16 bytes a thread and step, four in flight. */
+constexpr int wide = 256, tile = 4 * wide; /* a block moves a tile of 16-byte words, four in flight a thread */
+
+/* grid (n / tile)  block (wide): reads and writes each word once. bytes 32 n */
 __global__ void copy(uint4 *to, const uint4 *from, int64_t n)
 {
-    int64_t stride = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += 4 * stride) {
-        uint4 v[4];
-        for (int k = 0; k < 4; k++)
-            if (i + k * stride < n)
-                v[k] = __ldcs(&from[i + k * stride]);
-        for (int k = 0; k < 4; k++)
-            if (i + k * stride < n)
-                __stcs(&to[i + k * stride], v[k]);
-    }
+    int64_t at = (int64_t)blockIdx.x * tile + threadIdx.x;
+    uint4 v[4];
+    for (int k = 0; k < 4; k++)
+        if (at + k * wide < n)
+            v[k] = __ldcs(&from[at + k * wide]);
+    for (int k = 0; k < 4; k++)
+        if (at + k * wide < n)
+            __stcs(&to[at + k * wide], v[k]);
+}
+
+/* As copy, writing one value. bytes 16 n */
+__global__ void flush_words(uint4 *to, int64_t n, uint32_t value)
+{
+    int64_t at = (int64_t)blockIdx.x * tile + threadIdx.x;
+    for (int k = 0; k < 4; k++)
+        if (at + k * wide < n)
+            to[at + k * wide] = make_uint4(value, value, value, value);
+}
+
+unsigned tiles(size_t size_bytes)
+{
+    return (unsigned)((size_bytes / 16 + tile - 1) / tile);
 }
 
 double wall_ns()
@@ -104,6 +118,9 @@ struct bench {
     uint32_t ticket;
     uint32_t (*throttle)(void *);
     void *throttle_state;
+    size_t carve_out_floor; /* what the limit reads after it was set to zero */
+    const char *refused;
+    bool hold_first, flush_by_kernel;
 };
 
 static int open_parts(struct bench *b)
@@ -129,6 +146,19 @@ static int open_parts(struct bench *b)
     return (int)rc;
 }
 
+/* No part of L2 may be set aside for lines that survive the flush. A device without the feature says so and has no carve-out. */
+static int clear_carve_out()
+{
+    cudaError_t rc = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
+    if (rc == cudaErrorUnsupportedLimit || rc == cudaErrorNotSupported || rc == cudaErrorInvalidValue) {
+        cudaGetLastError();
+        return 0;
+    }
+    if (rc == cudaSuccess)
+        rc = cudaCtxResetPersistingL2Cache();
+    return (int)rc;
+}
+
 struct bench *bench_open(uint32_t (*throttle)(void *), void *state, struct err *e)
 {
     struct bench *b = (struct bench *)calloc(1, sizeof *b);
@@ -136,6 +166,7 @@ struct bench *bench_open(uint32_t (*throttle)(void *), void *state, struct err *
         err_set(e, ERR_TEMP, "out of memory");
         return NULL;
     }
+    b->hold_first = b->flush_by_kernel = true;
     b->throttle = throttle;
     b->throttle_state = state;
     if (fail(e, open_parts(b), "opening the timer") != 0) {
@@ -144,7 +175,18 @@ struct bench *bench_open(uint32_t (*throttle)(void *), void *state, struct err *
     }
     b->host->ticket = 0;
     b->host->expired = 0;
+    if (fail(e, clear_carve_out(), "clearing the L2 carve-out") != 0) {
+        bench_close(b);
+        return NULL;
+    }
+    if (cudaDeviceGetLimit(&b->carve_out_floor, cudaLimitPersistingL2CacheSize) != cudaSuccess)
+        cudaGetLastError();
     return b;
+}
+
+const char *bench_refused(const struct bench *b)
+{
+    return b->refused;
 }
 
 void bench_close(struct bench *b)
@@ -181,7 +223,33 @@ int bench_spin(void *stream, double ns)
 
 int bench_copy(void *stream, void *to, const void *from, size_t size_bytes)
 {
-    copy<<<132 * 16, 256, 0, (cudaStream_t)stream>>>((uint4 *)to, (const uint4 *)from, (int64_t)(size_bytes / 16));
+    copy<<<tiles(size_bytes), wide, 0, (cudaStream_t)stream>>>((uint4 *)to, (const uint4 *)from, (int64_t)(size_bytes / 16));
+    return (int)cudaGetLastError();
+}
+
+int bench_memcpy(void *stream, void *to, const void *from, size_t size_bytes)
+{
+    return (int)cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
+}
+
+void bench_arrange(struct bench *b, bool hold_first, bool flush_by_kernel)
+{
+    b->hold_first = hold_first;
+    b->flush_by_kernel = flush_by_kernel;
+}
+
+/* Write `size_bytes` of the flush buffer. */
+static int queue_flush(struct bench *b, size_t size_bytes, uint32_t value)
+{
+    if (!b->flush_by_kernel)
+        return (int)cudaMemsetAsync(b->flush, (int)(value & 0xff), size_bytes, b->stream);
+    flush_words<<<tiles(size_bytes), wide, 0, b->stream>>>((uint4 *)b->flush, (int64_t)(size_bytes / 16), value);
+    return (int)cudaGetLastError();
+}
+
+static int queue_hold(struct bench *b)
+{
+    hold<<<1, 1, 0, b->stream>>>(b->device, ++b->ticket);
     return (int)cudaGetLastError();
 }
 
@@ -197,31 +265,33 @@ static double read_probe_mhz(const struct bench *b)
     return b->host->probe_ns ? (double)b->host->probe_cycles * 1e3 / (double)b->host->probe_ns : 0;
 }
 
-/* No part of L2 may be set aside for lines that survive the flush. A device without the feature says so and has no carve-out. */
-static int clear_carve_out()
+/* Whether the call set L2 aside for itself: a limit above the zero it found, or a window on the stream it was given. */
+static bool look_for_carve_out(struct bench *b)
 {
-    cudaError_t rc = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
-    if (rc == cudaErrorUnsupportedLimit || rc == cudaErrorNotSupported || rc == cudaErrorInvalidValue) {
-        cudaGetLastError();
-        return 0;
-    }
-    if (rc == cudaSuccess)
-        rc = cudaCtxResetPersistingL2Cache();
-    return (int)rc;
+    size_t limit = 0;
+    cudaStreamAttrValue window = {};
+    bool set = cudaDeviceGetLimit(&limit, cudaLimitPersistingL2CacheSize) == cudaSuccess && limit > b->carve_out_floor;
+    if (cudaStreamGetAttribute(b->stream, cudaStreamAttributeAccessPolicyWindow, &window) == cudaSuccess)
+        set = set || window.accessPolicyWindow.num_bytes > 0;
+    cudaGetLastError();
+    if (set)
+        b->refused = "set a part of L2 aside";
+    return set;
 }
 
-/* Up to and with the blocking kernel: all that comes before the window. */
+/* All that comes before the window. */
 static int queue_before(struct bench *b, const struct bench_call *c, uint64_t number)
 {
     int rc = clear_carve_out();
     if (rc == 0 && c->prepare)
         rc = c->prepare(c->state, b->stream, number);
+    if (rc == 0 && b->hold_first)
+        rc = queue_hold(b);
     if (rc == 0)
-        rc = (int)cudaMemsetAsync(b->flush, (int)(number & 0xff), 2 * b->l2_bytes, b->stream);
-    if (rc != 0)
-        return rc;
-    hold<<<1, 1, 0, b->stream>>>(b->device, ++b->ticket);
-    return (int)cudaGetLastError();
+        rc = queue_flush(b, 2 * b->l2_bytes, (uint32_t)number);
+    if (rc == 0 && !b->hold_first)
+        rc = queue_hold(b);
+    return rc;
 }
 
 /* Wait for the stream and read the window; the call's own verdict comes last. */
@@ -240,7 +310,10 @@ static int finish(struct bench *b, const struct bench_call *c, int rc, uint64_t 
     out->clock_mhz = (float)read_probe_mhz(b);
     out->cycles = out->ns * (double)out->clock_mhz * 1e-3;
     out->throttle = b->throttle ? b->throttle(b->throttle_state) : 0;
-    return c->accept ? c->accept(c->state, number) : 0;
+    if (look_for_carve_out(b))
+        return 1;
+    int kept = c->accept ? c->accept(c->state, number) : 0;
+    return kept < 0 ? err_set(e, ERR_IO, "checking what a call left failed") : kept;
 }
 
 int bench_one(struct bench *b, const struct bench_call *c, uint64_t number, struct bench_sample *out, struct err *e)
@@ -257,6 +330,42 @@ int bench_one(struct bench *b, const struct bench_call *c, uint64_t number, stru
     if (rc == 0)
         rc = queue_probe(b);
     return finish(b, c, rc, number, out, e);
+}
+
+/* The part of a held sample in which the host looks on. */
+static int look_while_held(struct bench *b, const struct bench_call *c, double hold_ns, int (*look)(void *, void *, bool), int *refused)
+{
+    cudaStream_t other;
+    cudaError_t rc = cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    if (rc != cudaSuccess)
+        return (int)rc;
+    for (double from = wall_ns(); wall_ns() - from < hold_ns;)
+        ;
+    *refused = look(c->state, other, false);
+    b->host->ticket = b->ticket;
+    rc = cudaDeviceSynchronize();
+    if (rc == cudaSuccess && *refused == 0)
+        *refused = look(c->state, other, true);
+    cudaStreamDestroy(other);
+    return (int)rc;
+}
+
+int bench_held(struct bench *b, const struct bench_call *c, double hold_ns, uint64_t number, int (*look)(void *, void *, bool), struct err *e)
+{
+    struct bench_sample ignored;
+    int refused = 0, rc = queue_before(b, c, number);
+    if (rc == 0)
+        rc = (int)cudaEventRecord(b->start, b->stream);
+    if (rc == 0)
+        rc = c->enqueue(c->state, b->stream);
+    if (rc == 0)
+        rc = (int)cudaEventRecord(b->stop, b->stream);
+    if (rc == 0 && c->after)
+        rc = c->after(c->state, b->stream, number);
+    if (rc == 0)
+        rc = look_while_held(b, c, hold_ns, look, &refused);
+    int finished = finish(b, c, rc, number, &ignored, e);
+    return finished < 0 ? -1 : refused ? refused : finished;
 }
 
 /* A batch of calls of about 20 ms, then one clock reading. */
@@ -400,7 +509,7 @@ int bench_graph(struct bench *b, const struct bench_call *c, int n, uint64_t fir
 /* One iteration of the source's loop; events may be NULL. */
 static int source_iteration(struct bench *b, const struct bench_call *c, cudaEvent_t start, cudaEvent_t stop)
 {
-    int rc = (int)cudaMemsetAsync(b->flush, 0, source_flush_bytes, b->stream);
+    int rc = queue_flush(b, source_flush_bytes, 0);
     if (rc == 0 && start)
         rc = (int)cudaEventRecord(start, b->stream);
     if (rc == 0)
@@ -416,7 +525,7 @@ static int source_estimate(struct bench *b, const struct bench_call *c, int n, d
     float ms = 0;
     int rc = (int)cudaEventRecord(b->start, b->stream);
     for (int i = 0; i < n && rc == 0; i++)
-        rc = c ? source_iteration(b, c, NULL, NULL) : (int)cudaMemsetAsync(b->flush, 0, source_flush_bytes, b->stream);
+        rc = c ? source_iteration(b, c, NULL, NULL) : queue_flush(b, source_flush_bytes, 0);
     if (rc == 0)
         rc = (int)cudaEventRecord(b->stop, b->stream);
     if (rc == 0)

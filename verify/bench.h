@@ -1,10 +1,10 @@
 /* Device time of a call, measured like an instrument: verification.md section 4. Knows nothing of operations: what is timed is
  * whatever `enqueue` puts on the stream.
  *
- * One sample: new inputs and poison (`prepare`), persisting-L2 carve-out zeroed, twice the L2 size written, then a kernel that
- * holds the stream until the host has queued start event, call, end event, check (`after`) and a clock probe. Launch
- * cost is therefore hidden, and the window is what the device does between the two events. Dangers of the blocking kernel: a
- * call that waits for the stream can never be released; the kernel gives up at a deadline, and such a sample is an error. All
+ * One sample: new inputs and poison (`prepare`), persisting-L2 carve-out zeroed, then a kernel that holds the stream until the
+ * host has queued the rest: twice the L2 size written, start event, call, end event, check (`after`), a clock probe. Launch
+ * cost is therefore hidden, and the window is what the device does between the two events, right after a flush as in the source. Dangers of the blocking kernel: a
+ * call that waits for the stream can never be released; the kernel gives up after 2 s, and such a sample is an error. All
  * modules must be loaded before (CUDA_MODULE_LOADING=EAGER, and a first call outside of any sample).
  *
  * Functions return 0 or -1 and fill the error: ERR_TEMP for a deadline or short memory, ERR_IO for a failing device. */
@@ -17,6 +17,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#define BENCH_OPTIONAL
+#else
+#define BENCH_OPTIONAL __attribute__((weak)) /* not there without nvcc: ask bench_built_in() */
 #endif
 
 #include "core/err.h"
@@ -28,7 +31,7 @@ struct bench_call {
     int (*enqueue)(void *state, void *stream);
     /* Right behind the end event in stream order: enqueue a look at the outputs. May be NULL. 0 or a cudaError_t. */
     int (*after)(void *state, void *stream, uint64_t sample);
-    /* When the sample is over: 0 to keep it, 1 to refuse it (state knows why), or -1 on error. May be NULL. */
+    /* When the sample is over (`number` as given): 0 to keep it, 1 to refuse it (state knows why), or -1 on error. May be NULL. */
     int (*accept)(void *state, uint64_t sample);
     void *state;
 };
@@ -48,21 +51,23 @@ struct bench_limits {
     double precision;           /* relative half-width of the 95% interval of the median: 0.005 */
     double warm_ns;             /* of the real call before the first sample */
 };
-extern const struct bench_limits bench_defaults;
+extern const struct bench_limits bench_defaults BENCH_OPTIONAL;
 
 struct bench;
 
 /* Take the current device: stream, events, flush buffer of twice its L2. `throttle` (may be NULL) is asked after each sample. */
-struct bench *bench_open(uint32_t (*throttle)(void *state), void *state, struct err *);
-void bench_close(struct bench *);
-void *bench_stream(const struct bench *);
-int64_t bench_l2_bytes(const struct bench *);
+struct bench *bench_open(uint32_t (*throttle)(void *state), void *state, struct err *) BENCH_OPTIONAL;
+void bench_close(struct bench *) BENCH_OPTIONAL;
+void *bench_stream(const struct bench *) BENCH_OPTIONAL;
+/* Why the timer itself refused a sample (a carve-out of L2); NULL when it did not. */
+const char *bench_refused(const struct bench *) BENCH_OPTIONAL;
+int64_t bench_l2_bytes(const struct bench *) BENCH_OPTIONAL;
 
 /* Run the call for `ns` of wall clock at least, then until three clock readings in a row agree within 0.5% or a second passes. */
-int bench_warm(struct bench *, const struct bench_call *, double ns, struct err *);
+int bench_warm(struct bench *, const struct bench_call *, double ns, struct err *) BENCH_OPTIONAL;
 
 /* One sample. 0 kept, 1 refused by `accept`, -1 error. */
-int bench_one(struct bench *, const struct bench_call *, uint64_t number, struct bench_sample *out, struct err *);
+int bench_one(struct bench *, const struct bench_call *, uint64_t number, struct bench_sample *out, struct err *) BENCH_OPTIONAL;
 
 /* A block of samples by the rule above. `out` has room for `room`; throttled samples are kept out of it and counted. `complete`
  * is false when the wall clock ended it before the least was reached. 0, 1 (a sample was refused) or -1. */
@@ -72,11 +77,19 @@ struct bench_block {
     double half_width; /* relative, of the 95% interval of the median */
     bool complete;
 };
-int bench_block(struct bench *, const struct bench_call *, const struct bench_limits *, uint64_t first, struct bench_block *, struct err *);
+int bench_block(struct bench *, const struct bench_call *, const struct bench_limits *, uint64_t first, struct bench_block *, struct err *)
+    BENCH_OPTIONAL;
+
+/* One untimed sample that is held for `hold_ns` with everything queued. `look` is called while it is held, with another stream to
+ * work on (nothing of the call may have run yet), and again when the whole device is idle (nothing may have changed since the
+ * end event): 0 fine, 1 refused, -1 error. */
+int bench_held(struct bench *, const struct bench_call *, double hold_ns, uint64_t number, int (*look)(void *state, void *stream, bool idle),
+    struct err *) BENCH_OPTIONAL;
 
 /* The second method: the call captured in a graph between two event nodes, replayed `n` times; median of the windows. `nodes`
  * is how many nodes the call itself added: none means that it did nothing. 0, 1 (refused) or -1. */
-int bench_graph(struct bench *, const struct bench_call *, int n, uint64_t first, double *median_ns, int *nodes, struct err *);
+int bench_graph(struct bench *, const struct bench_call *, int n, uint64_t first, double *median_ns, int *nodes, struct err *)
+    BENCH_OPTIONAL;
 
 /* The source's protocol: 25 ms warm-up, then as many calls as fit in `budget_ms` at the time an iteration takes, each behind a 256 MB
  * write and between two events, no waiting in between. Values are not renewed. */
@@ -86,11 +99,21 @@ struct bench_source {
     double flush_ns; /* device time of the 256 MB write */
     int64_t samples;
 };
-int bench_source(struct bench *, const struct bench_call *, double budget_ms, struct bench_source *out, struct err *);
+int bench_source(struct bench *, const struct bench_call *, double budget_ms, struct bench_source *out, struct err *) BENCH_OPTIONAL;
 
 /* A call that lasts a known time by the device's nanosecond timer, and one that copies; for sentinels and controls. */
-int bench_spin(void *stream, double ns);
-int bench_copy(void *stream, void *to, const void *from, size_t size_bytes);
+int bench_spin(void *stream, double ns) BENCH_OPTIONAL;
+int bench_copy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
+int bench_memcpy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
+/* How a sample is arranged: the holding kernel before the flush or after it, the flush by a kernel or by memset. Both true unless set. */
+void bench_arrange(struct bench *, bool hold_first, bool flush_by_kernel) BENCH_OPTIONAL;
+
+#ifndef __cplusplus
+static inline bool bench_built_in(void)
+{
+    return bench_open != NULL;
+}
+#endif
 
 #ifdef __cplusplus
 }

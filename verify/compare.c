@@ -105,7 +105,7 @@ static int sum_errors(struct checker *b, const struct ki_tensor *t, int tensor, 
     return rc ? rc : b->place->read(out, b->sums, sizeof *out, stream);
 }
 
-static void judge(struct compare_tensor *c, const struct error_sums *s, const struct tolerance *tolerance)
+static void judge(struct compare_tensor *c, const struct error_sums *s, enum ki_dtype dtype, const struct tolerance *tolerance)
 {
     double n = (double)s->elements, ulp_rms = sqrt(s->ulp_squares / n);
     c->elements = (int64_t)s->elements;
@@ -120,6 +120,11 @@ static void judge(struct compare_tensor *c, const struct error_sums *s, const st
     c->worst = (int64_t)(s->worst & 0xffffffffu);
     c->max_allowed = tolerance->factor * c->baseline_max;
     c->rms_allowed = fmax(tolerance->factor * c->baseline_rms, tolerance->floor_ulps * ulp_rms);
+    if (n < tolerance->few_elements) {
+        double always = tolerance->few_floor_ulps * ki_ulp(dtype, c->exact_max);
+        c->max_allowed = fmax(c->max_allowed, always);
+        c->rms_allowed = fmax(c->rms_allowed, always);
+    }
     c->passed = s->nonfinite == 0 && c->max_error <= c->max_allowed && c->rms_error <= c->rms_allowed;
     c->vacuous = c->exact_max <= c->max_allowed && c->exact_rms <= c->rms_allowed;
 }
@@ -148,7 +153,7 @@ static int compare_tensors(struct checker *b, const struct tensors *t, enum ki_p
         if (tensors_error(t->place, sum_errors(b, &t->tensor[i], i, by_tensor[i].floor_ulps, stream, &sums), "comparing", e) != 0)
             return -1;
         c->name = op->tensor[i].name;
-        judge(c, &sums, &by_tensor[i]);
+        judge(c, &sums, t->tensor[i].dtype, &by_tensor[i]);
         r->vacuous = r->vacuous && c->vacuous;
         if (!c->passed && r->status == COMPARE_PASSED) {
             r->status = COMPARE_NUMERICAL;

@@ -51,6 +51,11 @@ struct place {
     int (*measure)(const struct ki_tensor *, int64_t first, int64_t n, const double *exact, const double *baseline,
         double floor_ulps, struct error_sums *sums, void *stream);
     int (*read)(void *to_host, const void *from, size_t size_bytes, void *stream);
+    /* Copy between any two of: memory of the place, memory from alloc_host(). Does not wait. */
+    int (*copy)(void *to, const void *from, size_t size_bytes, void *stream);
+    /* Host memory that copy() may write without waiting. */
+    int (*alloc_host)(void **out, size_t size_bytes);
+    void (*release_host)(void *);
     int (*sync)(void *stream);
 
     bool (*has)(const struct ki_operation *);

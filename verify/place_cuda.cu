@@ -237,6 +237,21 @@ int cuda_read(void *to_host, const void *from, size_t size_bytes, void *stream)
     return (int)(rc == cudaSuccess ? cudaStreamSynchronize((cudaStream_t)stream) : rc);
 }
 
+int cuda_copy(void *to, const void *from, size_t size_bytes, void *stream)
+{
+    return (int)cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, (cudaStream_t)stream);
+}
+
+int cuda_alloc_host(void **out, size_t size_bytes)
+{
+    return (int)cudaMallocHost(out, size_bytes);
+}
+
+void cuda_release_host(void *at)
+{
+    cudaFreeHost(at);
+}
+
 int cuda_sync(void *stream)
 {
     return (int)cudaStreamSynchronize((cudaStream_t)stream);
@@ -276,6 +291,9 @@ extern "C" const struct place place_cuda = {
     .count = cuda_count,
     .measure = cuda_measure,
     .read = cuda_read,
+    .copy = cuda_copy,
+    .alloc_host = cuda_alloc_host,
+    .release_host = cuda_release_host,
     .sync = cuda_sync,
     .has = cuda_has,
     .setup = cuda_setup,

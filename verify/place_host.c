@@ -93,6 +93,11 @@ static int host_read(void *to_host, const void *from, size_t size_bytes, void *s
     return HOST_OK;
 }
 
+static int host_copy(void *to, const void *from, size_t size_bytes, void *stream)
+{
+    return host_read(to, from, size_bytes, stream);
+}
+
 static int host_sync(void *stream)
 {
     (void)stream;
@@ -160,6 +165,9 @@ const struct place place_host = {
     .count = host_count,
     .measure = host_measure,
     .read = host_read,
+    .copy = host_copy,
+    .alloc_host = host_alloc,
+    .release_host = free,
     .sync = host_sync,
     .has = host_has,
     .setup = host_setup,

@@ -182,22 +182,59 @@ static bool is_delivered(const struct tensors *t, enum ki_pass pass, int tensor)
     return ki_tensor_use(t->work.operation, pass, tensor) == KI_WRITE && t->work.operation->tensor[tensor].role != KI_SAVED;
 }
 
-static int clear_slot(const struct tensors *t, void *stream)
+int64_t tensors_delivered(const struct tensors *t, enum ki_pass pass)
 {
-    return t->place->fill(t->slot, sizeof *t->slot, 0, stream);
+    int64_t n = 0;
+    for (int i = 0; i < t->total; i++)
+        if (is_delivered(t, pass, i))
+            n += t->tensor[i].count;
+    return n;
+}
+
+static int clear_slot(const struct tensors *t, int slot, void *stream)
+{
+    return t->place->fill(&t->slot[slot], sizeof *t->slot, 0, stream);
 }
 
 static int read_slot(const struct tensors *t, void *stream, uint64_t *out)
 {
-    return t->place->read(out, t->slot, sizeof *out, stream);
+    return t->place->read(out, &t->slot[0], sizeof *out, stream);
+}
+
+static int count_delivered(const struct tensors *t, enum ki_pass pass, uint32_t word, bool differ, int slot, void *stream)
+{
+    int rc = clear_slot(t, slot, stream);
+    for (int i = 0; i < t->total && rc == 0; i++)
+        if (is_delivered(t, pass, i))
+            rc = t->place->count(t->tensor[i].data, bytes_of(&t->tensor[i]), (int)ki_dtype_bytes(t->tensor[i].dtype), word, differ,
+                &t->slot[slot], stream);
+    return rc;
+}
+
+static int hash_tensors(const struct tensors *t, enum ki_pass pass, bool writes, int slot, void *stream)
+{
+    int rc = clear_slot(t, slot, stream);
+    for (int i = 0; i < t->total && rc == 0; i++)
+        if (writes ? is_delivered(t, pass, i) : ki_tensor_use(t->work.operation, pass, i) == KI_READ)
+            rc = t->place->hash(t->tensor[i].data, bytes_of(&t->tensor[i]), &t->slot[slot], stream);
+    return rc;
+}
+
+int tensors_count_async(const struct tensors *t, enum ki_pass pass, uint32_t word, bool differ, int slot, void *stream, uint64_t *to)
+{
+    int rc = count_delivered(t, pass, word, differ, slot, stream);
+    return rc ? rc : t->place->copy(to, &t->slot[slot], sizeof *to, stream);
+}
+
+int tensors_hash_async(const struct tensors *t, enum ki_pass pass, int slot, void *stream, uint64_t *to)
+{
+    int rc = hash_tensors(t, pass, true, slot, stream);
+    return rc ? rc : t->place->copy(to, &t->slot[slot], sizeof *to, stream);
 }
 
 int tensors_unwritten(const struct tensors *t, enum ki_pass pass, uint32_t word, void *stream, uint64_t *elements, struct err *e)
 {
-    int rc = clear_slot(t, stream);
-    for (int i = 0; i < t->total && rc == 0; i++)
-        if (is_delivered(t, pass, i))
-            rc = t->place->count(t->tensor[i].data, bytes_of(&t->tensor[i]), (int)ki_dtype_bytes(t->tensor[i].dtype), word, false, t->slot, stream);
+    int rc = count_delivered(t, pass, word, false, 0, stream);
     if (rc == 0)
         rc = read_slot(t, stream, elements);
     return tensors_error(t->place, rc, "looking for poison", e);
@@ -205,10 +242,7 @@ int tensors_unwritten(const struct tensors *t, enum ki_pass pass, uint32_t word,
 
 int tensors_hash(const struct tensors *t, enum ki_pass pass, bool writes, void *stream, uint64_t *hash, struct err *e)
 {
-    int rc = clear_slot(t, stream);
-    for (int i = 0; i < t->total && rc == 0; i++)
-        if (writes ? is_delivered(t, pass, i) : ki_tensor_use(t->work.operation, pass, i) == KI_READ)
-            rc = t->place->hash(t->tensor[i].data, bytes_of(&t->tensor[i]), t->slot, stream);
+    int rc = hash_tensors(t, pass, writes, 0, stream);
     if (rc == 0)
         rc = read_slot(t, stream, hash);
     return tensors_error(t->place, rc, writes ? "hashing outputs" : "hashing inputs", e);
@@ -222,7 +256,7 @@ static int count_guards(const struct tensors *t, char *data, size_t size_bytes, 
 
 int tensors_guards(const struct tensors *t, void *stream, uint64_t *changed, struct err *e)
 {
-    int rc = clear_slot(t, stream);
+    int rc = clear_slot(t, 0, stream);
     for (int i = 0; i < t->total && rc == 0; i++)
         if (t->tensor[i].data)
             rc = count_guards(t, t->tensor[i].data, bytes_of(&t->tensor[i]), stream);

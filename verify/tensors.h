@@ -11,7 +11,7 @@ extern "C" {
 
 #include "core/err.h"
 
-enum { TENSORS_GUARD_BYTES = 4096 };
+enum { TENSORS_GUARD_BYTES = 4096, TENSORS_SLOTS = 4 };
 
 struct tensors {
     const struct place *place;
@@ -20,7 +20,7 @@ struct tensors {
     struct ki_tensor tensor[KI_MAX_TENSORS]; /* data NULL where no pass asked for needs it */
     void *workspace;
     size_t workspace_bytes;
-    uint64_t *slot;                          /* one counter in the place */
+    uint64_t *slot;                          /* TENSORS_SLOTS counters in the place, one for each stream that may be busy */
     void *memory[KI_MAX_TENSORS + 2];        /* allocations, for tensors_fini */
     int allocations;
     size_t size_bytes;                       /* of all of it */
@@ -46,6 +46,13 @@ void tensors_call(const struct tensors *, enum ki_pass, void *stream, struct ki_
 int tensors_poison(const struct tensors *, enum ki_pass, uint32_t word, void *stream, struct err *);
 /* How many elements of OUTPUT and GRADIENT tensors that the pass writes still hold `word`. Waits. */
 int tensors_unwritten(const struct tensors *, enum ki_pass, uint32_t word, void *stream, uint64_t *elements, struct err *);
+/* The same, or with `differ` how many hold something else, without waiting: by counter `slot` into *to, which is from the
+ * place's alloc_host(). Returns the place's error number. */
+int tensors_count_async(const struct tensors *, enum ki_pass, uint32_t word, bool differ, int slot, void *stream, uint64_t *to);
+/* The hash of what the pass delivers, without waiting. */
+int tensors_hash_async(const struct tensors *, enum ki_pass, int slot, void *stream, uint64_t *to);
+/* How many elements the pass delivers. */
+int64_t tensors_delivered(const struct tensors *, enum ki_pass);
 /* Hash of all that a pass reads (or, with `writes`, of what it delivers). Waits. */
 int tensors_hash(const struct tensors *, enum ki_pass, bool writes, void *stream, uint64_t *hash, struct err *);
 /* How many guard words were changed. Waits. */

@@ -24,39 +24,37 @@ static int read_number(const struct tolerances *t, const char *where, const json
     return 0;
 }
 
-/* One {factor, floorUlps, reason}; what is absent leaves `out` as it is. */
+/* One {factor, floorUlps, fewElements, fewFloorUlps, reason}; what is absent leaves `out` as it is. */
 static int read_one(const struct tolerances *t, const char *where, json_t *entry, bool whole, struct tolerance *out, struct err *e)
 {
+    const struct { const char *name; double *to; } known[] = {
+        { "factor", &out->factor }, { "floorUlps", &out->floor_ulps }, { "fewElements", &out->few_elements }, { "fewFloorUlps", &out->few_floor_ulps },
+    };
     const char *key;
-    json_t *v;
-    bool factor = false, floor_ulps = false, reason = false;
+    json_t *v, *reason = json_object_get(entry, "reason");
+    size_t n = sizeof known / sizeof known[0], found = 0;
     if (!json_is_object(entry))
         return bad(t, e, where, "not an object");
     json_object_foreach(entry, key, v) {
-        if (strcmp(key, "factor") == 0) {
-            factor = true;
-            if (read_number(t, where, v, &out->factor, e) != 0)
-                return -1;
-        } else if (strcmp(key, "floorUlps") == 0) {
-            floor_ulps = true;
-            if (read_number(t, where, v, &out->floor_ulps, e) != 0)
-                return -1;
-        } else if (strcmp(key, "reason") == 0) {
-            reason = json_is_string(v) && json_string_length(v) > 0;
-        } else {
+        size_t i = 0;
+        while (i < n && strcmp(key, known[i].name) != 0)
+            i++;
+        if (i == n && v != reason)
             return bad(t, e, where, "unknown field");
-        }
+        if (i < n && read_number(t, where, v, known[i].to, e) != 0)
+            return -1;
+        found += i < n;
     }
-    if (!reason)
+    if (!json_is_string(reason) || json_string_length(reason) == 0)
         return bad(t, e, where, "has no reason");
-    return whole && !(factor && floor_ulps) ? bad(t, e, where, "needs factor and floorUlps") : 0;
+    return whole && found != n ? bad(t, e, where, "needs factor, floorUlps, fewElements and fewFloorUlps") : 0;
 }
 
 static int check(const struct tolerances *t, struct err *e)
 {
     const char *key, *tensor;
     json_t *v, *entry;
-    struct tolerance unused = { 0, 0 };
+    struct tolerance unused = { 0 };
     json_object_foreach(t->document, key, v)
         if (strcmp(key, "version") != 0 && strcmp(key, "about") != 0 && strcmp(key, "classes") != 0 && strcmp(key, "operations") != 0)
             return bad(t, e, key, "unknown field");
@@ -104,7 +102,7 @@ void tolerances_free(struct tolerances *t)
 
 int tolerances_of(const struct tolerances *t, const struct ki_operation *op, struct tolerance out[KI_MAX_TENSORS], struct err *e)
 {
-    struct tolerance class = { 0, 0 };
+    struct tolerance class = { 0 };
     json_t *entry = json_object_get(t->classes, op->tolerance), *own = json_object_get(t->operations, op->name);
     if (!entry)
         return bad(t, e, op->tolerance, "no such class");
