@@ -19,7 +19,9 @@ GPU_BINS  := $(B)/bin/gpu-test $(B)/bin/gpu-bench
 L_CUDA    := -L$(dir $(NVCC))../lib64 -lcudart_static -ldl -lrt -lpthread
 endif
 
-VERIFY    := $(patsubst %.c,$(B)/%.o,$(filter-out verify/main.c,$(wildcard verify/*.c)))
+VERIFY    := $(B)/verify.a
+
+$(VERIFY): $(patsubst %.c,$(B)/%.o,$(filter-out verify/main.c,$(wildcard verify/*.c)))
 
 all: kernels $(GPU_BINS)
 kernels: $(K_HOST) $(K_DEVICE)
