@@ -31,7 +31,7 @@ kernels: $(K_HOST) $(K_DEVICE)
 # build/bin/gpu-test, build/bin/gpu-bench, fixtures/gpu/ and config/tolerances.json to a GPU host.
 gpu-test gpu-bench: %: $(B)/bin/%
 	$< $(GPU_OPTIONS)
-$(B)/bin/gpu-%: $(B)/tests/gpu_%.o $(B)/tests/gpu_cases.o $(VERIFY) $(K_HOST) $(V_DEVICE) $(K_DEVICE) $(CORE)
+$(B)/bin/gpu-%: $(B)/tests/gpu_%.o $(B)/tests/gpu_cases.o $(V_DEVICE) $(K_DEVICE) $(K_HOST) $(VERIFY) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_STATIC) $(L_CUDA) -lm
 
