@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) cross_entropy_backward(
 {
     constexpr int unroll = CROSS_ENTROPY_UNROLL, stride = CROSS_ENTROPY_THREADS * W;
     for (int64_t unit = blockIdx.x; unit < a.rows * pieces; unit += gridDim.x) {
-        int64_t row = unit / pieces;
-        int from = (int)(unit % pieces) * unroll * stride + (int)threadIdx.x * W;
+        int64_t row = unit <= UINT32_MAX ? (unsigned)unit / (unsigned)pieces : unit / pieces; /* the short division where it will do */
+        int from = (int)(unit - row * pieces) * unroll * stride + (int)threadIdx.x * W;
         float x[unroll][W];
 #pragma unroll
         for (int u = 0; u < unroll; u++)

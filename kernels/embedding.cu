@@ -24,7 +24,7 @@ static inline int bucket_size(int64_t places, int64_t vocab)
 
 static int derive(struct ki_case *c, const char **reason)
 {
-    bool fits = c->axis[SEQ] <= INT32_MAX / c->axis[BATCH] && c->axis[VOCAB] <= INT32_MAX && c->axis[HIDDEN] <= 1 << 20;
+    bool fits = c->axis[SEQ] <= (1 << 30) / c->axis[BATCH] && c->axis[VOCAB] <= INT32_MAX && c->axis[HIDDEN] <= 1 << 20;
     if (fits)
         return 0;
     *reason = "batch x seq, vocab or hidden are too large";

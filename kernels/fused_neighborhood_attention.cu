@@ -177,10 +177,10 @@ template <typename T> int forward(const ki_call *c, const places<T> &p)
         l.forward(c->tensor[X].data, Q_WEIGHT + i, to[i], false);
     if (l.error == 0)
         l.error = (int)ki::neighborhood_attention(attention_of(c, p), false, stream);
-    int64_t count = c->tensor[Y].count;
-    ki::fill_rows<T><<<(unsigned)((count + 1023) / 1024), 256, 0, stream>>>(ki::data<T>(c, Y), ki::data<T>(c, OUT_BIAS), count, (int)c->work.axis[HIDDEN]);
+    if (l.error == 0)
+        l.error = (int)ki::fill_rows_launch(ki::data<T>(c, Y), ki::data<T>(c, OUT_BIAS), l.tokens(), (int)l.hidden(), stream);
     l.forward(p.o, OUT_WEIGHT, c->tensor[Y].data, true);
-    return l.error ? l.error : (int)cudaGetLastError();
+    return l.error;
 }
 
 template <typename T> int bias_gradients(const ki_call *c, const places<T> &p)

@@ -1,5 +1,5 @@
-/* Device code that the losses share: fast and exact enough exp2 and log, sums in double,
- * and the kernel that makes one number of partial sums.
+/* Device code that the losses share: exp2 and log, fast and exact enough; sums in fp64; the kernel that makes one number of partial
+ * sums.
  *
  * A loss is one number summed over up to 2^31 terms, and a scalar is held to one ulp of its type: threads add up short runs in
  * fp32 and carry the total in fp64, which costs one conversion a run.

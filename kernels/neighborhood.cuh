@@ -235,14 +235,29 @@ template <typename T> inline cudaError_t neighborhood_attention(const neighborho
                       : neighborhood_launch<T, size, 32, 256 / size / 32>(a, backward, stream);
 }
 
-/* y[n,:] = bias: what the last product is added to.   y [rows, columns]   grid (elements / 1024)  block (256)   bytes rows columns s */
-template <typename T> __global__ void __launch_bounds__(256) fill_rows(T *y, const T *bias, int64_t count, int columns)
+/* y[n,:] = bias: what the last product is added to
+ * y [rows, columns]   bias [columns]   grid (rows / 8)  block (256): a thread writes W elements of 8 rows   bytes rows columns s */
+template <typename T, int W> __global__ void __launch_bounds__(256) fill_rows(T *y, const T *bias, int64_t rows, int columns)
 {
-    for (int u = 0; u < 4; u++) {
-        int64_t i = (int64_t)blockIdx.x * 1024 + u * 256 + threadIdx.x;
-        if (i < count)
-            y[i] = bias[i % columns];
+    for (int column = (int)threadIdx.x * W; column < columns; column += 256 * W) {
+        float b[W];
+        read_shared<W>(bias + column, b);
+#pragma unroll
+        for (int u = 0; u < 8; u++)
+            if ((int64_t)blockIdx.x * 8 + u < rows)
+                write_cached<W>(y + ((int64_t)blockIdx.x * 8 + u) * columns + column, b);
     }
+}
+
+template <typename T> inline cudaError_t fill_rows_launch(T *y, const T *bias, int64_t rows, int columns, cudaStream_t stream)
+{
+    constexpr int size = pack<T>::size;
+    unsigned blocks = (unsigned)((rows + 7) / 8);
+    if (columns % size == 0)
+        fill_rows<T, size><<<blocks, 256, 0, stream>>>(y, bias, rows, columns);
+    else
+        fill_rows<T, 1><<<blocks, 256, 0, stream>>>(y, bias, rows, columns);
+    return cudaGetLastError();
 }
 
 /* Column sums of three tensors [rows, columns]: bias gradients. */
