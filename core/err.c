@@ -61,7 +61,7 @@ int err_errno(struct err *e, const char *file, const char *what)
 	enum err_code code = ERR_IO;
 	if (errno == ENOENT || errno == ENOTDIR)
 		code = ERR_NOTFOUND;
-	else if (errno == EACCES || errno == EPERM)
+	else if (errno == EACCES || errno == EPERM || errno == EROFS)
 		code = ERR_NOPERM;
 	return err_at(e, code, file, 0, 0, "%s: %s", what, strerror(errno));
 }

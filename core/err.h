@@ -36,7 +36,7 @@ int err_set(struct err *e, enum err_code code, const char *format, ...) __attrib
 /* The same with a position: file, line and column (0 for unknown). */
 int err_at(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Fills `e` from errno: ENOENT is ERR_NOTFOUND, EACCES/EPERM ERR_NOPERM, the rest ERR_IO. */
+/* Fills `e` from errno: ENOENT is ERR_NOTFOUND, EACCES/EPERM/EROFS ERR_NOPERM, the rest ERR_IO. */
 int err_errno(struct err *e, const char *file, const char *what);
 /* A short word for a code, as in "input refused". */
 const char *err_word(enum err_code code);

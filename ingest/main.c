@@ -72,17 +72,6 @@ static const struct option long_options[] = {
 	{0},
 };
 
-/* A closed standard stream must not become the first file we open. Writing to the stand-in fails, as it should. */
-static void hold_standard_streams(void)
-{
-	int fd;
-	do
-		fd = open("/dev/null", O_RDONLY);
-	while (fd >= 0 && fd <= 2);
-	if (fd > 2)
-		close(fd);
-}
-
 static int take_option(struct options *o, int id, const char *value, struct err *e)
 {
 	switch (id) {
@@ -254,7 +243,7 @@ int main(int argc, char **argv)
 	struct options o = {0};
 	struct err e = {0};
 	signal(SIGPIPE, SIG_IGN);
-	hold_standard_streams();
+	file_hold_streams();
 	int rc = read_options(argc, argv, &o, &e);
 	log_init("ki-ingest", o.quiet);
 	if (rc == 0 && !o.done)

@@ -8,8 +8,8 @@
 #include "core/arena.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "core/locate.h"
 #include "ingest/address.h"
-#include "ingest/position.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20, PATH_DEPTH = 4 };
 
@@ -22,7 +22,10 @@ struct reader {
 	struct arena *arena;
 	const char *file;
 	struct buf text;
-	struct position_step steps[PATH_DEPTH];
+	struct step {
+		const char *name; /* member of an object, or NULL */
+		size_t index;     /* element of an array when `name` is NULL */
+	} steps[PATH_DEPTH];
 	size_t depth;
 	struct err *e;
 };
@@ -109,22 +112,29 @@ static const struct field testing_fields[] = {
 static int wrong(struct reader *r, const char *name, const char *what)
 {
 	unsigned line, column;
-	struct position_step steps[PATH_DEPTH + 1];
-	memcpy(steps, r->steps, sizeof r->steps);
+	struct buf pointer = {0};
+	buf_str(&pointer, "");
+	for (size_t i = 0; i < r->depth; i++) {
+		if (r->steps[i].name)
+			buf_printf(&pointer, "/%s", r->steps[i].name);
+		else
+			buf_printf(&pointer, "/%zu", r->steps[i].index);
+	}
 	if (name)
-		steps[r->depth] = (struct position_step){name, 0};
-	position_find(r->text.data, r->text.len, steps, r->depth + (name != NULL), &line, &column);
+		buf_printf(&pointer, "/%s", name);
+	locate(r->text.data, r->text.len, pointer.data, &line, &column);
+	buf_fini(&pointer);
 	return err_at(r->e, ERR_CONFIG, r->file, line, column, "%s%s%s", name ? name : "", name ? ": " : "", what);
 }
 
 static void enter_member(struct reader *r, const char *name)
 {
-	r->steps[r->depth++] = (struct position_step){name, 0};
+	r->steps[r->depth++] = (struct step){name, 0};
 }
 
 static void enter_element(struct reader *r, size_t index)
 {
-	r->steps[r->depth++] = (struct position_step){NULL, index};
+	r->steps[r->depth++] = (struct step){NULL, index};
 }
 
 static void leave(struct reader *r)

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "normalize/curate.h"
-#include "normalize/locate.h"
+#include "core/locate.h"
 
 int document_open(struct document *d, const char *directory, const char *name, struct arena *arena, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "normalize/build.h"
 #include "normalize/csv.h"
-#include "normalize/locate.h"
+#include "core/locate.h"
 #include "normalize/reject.h"
 
 struct explainer {

@@ -305,6 +305,7 @@ int main(int argc, char **argv)
 	struct options o;
 	struct err e = {0};
 	int rc = 0;
+	file_hold_streams();
 	log_init("ki-normalize", false);
 	if (parse_options(argc, argv, &o, &e))
 		return err_exit(&e, "ki-normalize");

@@ -12,7 +12,7 @@
 
 #include "core/file.h"
 #include "normalize/curate.h"
-#include "normalize/locate.h"
+#include "core/locate.h"
 
 /* A small sound config. Each test below changes one text in one file. */
 static const char bindings[] =

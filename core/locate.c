@@ -1,4 +1,4 @@
-#include "normalize/locate.h"
+#include "core/locate.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

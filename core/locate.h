@@ -1,7 +1,7 @@
 /* Where a value stands in a JSON text. jansson gives positions for syntax errors only; config errors need them for any key, so
  * the text is scanned once more for the place that a JSON pointer (RFC 6901) names. Only used when an error is reported. */
-#ifndef KI_NORMALIZE_LOCATE_H
-#define KI_NORMALIZE_LOCATE_H
+#ifndef KI_CORE_LOCATE_H
+#define KI_CORE_LOCATE_H
 
 #include <stddef.h>
 
