@@ -76,6 +76,21 @@ static void check_objects(struct check *k)
 	}
 }
 
+/* Metadata is filed under its object and its own digest. */
+static void check_metadata(struct check *k)
+{
+	MDB_cursor *cursor = txn_cursor(&k->c->t, TABLE_METADATA);
+	MDB_val key, value;
+	while (cursor && mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
+		struct digest d = digest_of(value.mv_data, value.mv_size);
+		uint32_t object = key.mv_size == 4 + DIGEST_SIZE ? key_read_u32(&key, 0) : UINT32_MAX;
+		if (object == UINT32_MAX || memcmp((const char *)key.mv_data + 4, d.bytes, DIGEST_SIZE) != 0)
+			problem(k, "metadata of object %u has other bytes than its digest says", object);
+	}
+	if (cursor)
+		mdb_cursor_close(cursor);
+}
+
 static bool key_exists(struct check *k, enum table table, MDB_val *key)
 {
 	MDB_val value;
@@ -264,6 +279,7 @@ int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
 	*totals = (struct check_totals){0};
 	k.by_channel = xcalloc(c->channels.count + 1, sizeof *k.by_channel);
 	check_objects(&k);
+	check_metadata(&k);
 	check_cases(&k);
 	check_labels(&k);
 	check_runs(&k);

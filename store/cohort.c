@@ -150,8 +150,6 @@ static void rank(struct cohort *k)
 		if (m->unranked == RANKED) {
 			k->ranked++;
 			m->tied = before && before->primary == m->primary;
-			if (m->tied)
-				before->tied = true;
 			m->rank = before ? before->rank + !m->tied : 1;
 			m->kernel_rank = first ? 1 : last[kernel]->kernel_rank + (last[kernel]->primary != m->primary);
 		}

@@ -16,7 +16,7 @@ struct member {
 	enum unranked unranked;
 	uint32_t rank;            /* from 1, dense; 0 when unranked */
 	uint32_t kernel_rank;     /* the same among the runs of its own kernel */
-	bool tied;
+	bool tied;                /* with the member before it, as published records have it */
 	uint32_t successor;       /* the run that supersedes it, when SUPERSEDED */
 };
 
