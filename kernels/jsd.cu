@@ -77,7 +77,8 @@ struct jsd_pair {
     float g, beta;
     __device__ void pair(float x, float y, float &loss, float &grad) const
     {
-        float m = fmaxf(x, y), d = fminf(x, y) - m, e = ki::exp2_of(d * ki::log2_e), top = expf(m);
+        /* log2(e) in two parts: the error of one does not average out over a sum */
+        float m = fmaxf(x, y), d = fminf(x, y) - m, e = ki::exp2_of(fmaf(d, ki::log2_e, d * 1.92596299e-8f)), top = expf(m);
         bool student = x >= y;
         float a = student ? 1.0f - beta : beta, small = (1.0f - a) * e, w = a + small, log_w = ki::log_of(w);
         loss = top * (small * d - w * log_w);
