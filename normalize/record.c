@@ -249,11 +249,14 @@ static int64_t read_whole(struct cursor *c)
 	return value;
 }
 
+static const bool number_char[256] = {['+'] = true, ['-'] = true, ['.'] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true,
+				      ['5'] = true, ['6'] = true, ['7'] = true, ['8'] = true, ['9'] = true, ['e'] = true};
+
 static double read_number(struct cursor *c)
 {
 	char text[JSON_NUMBER_MAX], *end;
 	size_t len = 0;
-	while (!c->failed && c->at + len < c->end && len < sizeof text - 1 && strchr("+-.0123456789e", c->at[len]))
+	while (!c->failed && c->at + len < c->end && len < sizeof text - 1 && number_char[(uint8_t)c->at[len]])
 		len++;
 	if (c->failed || len == 0) {
 		fail(c);

@@ -69,75 +69,83 @@ static int by_digest(const void *a, const void *b, void *rows)
 static int find_known(struct batch *b, struct txn *t, struct batch_target *target)
 {
 	struct batch_scratch *s = b->scratch;
+	struct index_probe *digests = index_probe_new(t, &target->digests);
+	int rc = 0;
 	for (uint32_t i = 0; i < b->count; i++)
 		s->order[i] = (struct index_entry){key_of_digest(&b->rows[i].digest), i};
 	qsort_r(s->order, b->count, sizeof *s->order, by_digest, b->rows);
-	for (size_t k = 0; k < b->count; k++) {
+	for (size_t k = 0; k < b->count && rc == 0; k++) {
 		uint32_t i = s->order[k].run, twin = k ? s->same_as[s->order[k - 1].run] : i;
 		s->same_as[i] = digest_cmp(&b->rows[twin].digest, &b->rows[i].digest) == 0 ? twin : i;
 		s->fresh[i] = false;
 		if (s->same_as[i] != i)
 			continue;
 		struct probe p = {.t = t, .row = &b->rows[i], .run = UINT32_MAX};
-		if (index_range(t, &target->digests, s->order[k].key, s->order[k].key, match_digest, &p))
-			return -1;
+		rc = index_probe_key(digests, s->order[k].key, match_digest, &p);
 		s->run_of[i] = p.run;
 		s->fresh[i] = p.run == UINT32_MAX;
 	}
-	return 0;
+	index_probe_free(digests);
+	return rc;
 }
 
-/* Counts a fresh row that contradicts an older one: same case, same time, other content. */
-static int count_conflict(struct batch_target *target, struct txn *t, const struct run_row *row)
-{
-	uint64_t key = key_of_case(row->case_id, row->observed_ms);
-	struct probe p = {.t = t, .row = row};
-	for (size_t slot = 0; slot < target->channel_count && !p.conflict; slot++)
-		if (index_range(t, &target->channels[slot], key, key, match_time, &p))
-			return -1;
-	target->conflicts += p.conflict;
-	return 0;
-}
-
-/* Numbers fresh rows in file order, moves them to the front of `rows`, and notes what every row's number is. */
-static int number_rows(struct batch *b, struct txn *t, struct batch_target *target, size_t *fresh_count)
+/* Numbers fresh rows in file order, and notes every row's number. Returns how many are fresh. */
+static size_t number_rows(struct batch *b, struct batch_target *target)
 {
 	struct batch_scratch *s = b->scratch;
-	*fresh_count = 0;
+	size_t fresh = 0;
 	for (size_t i = 0; i < b->count; i++) {
-		if (s->fresh[i]) {
-			if (count_conflict(target, t, &b->rows[i]))
-				return -1;
-			s->run_of[i] = target->runs + (uint32_t)(*fresh_count)++;
-		} else {
-			s->run_of[i] = s->run_of[s->same_as[i]];
-		}
+		s->run_of[i] = s->fresh[i] ? target->runs + (uint32_t)fresh : s->run_of[s->same_as[i]];
+		fresh += s->fresh[i];
 		ranges_add(&target->carried, s->run_of[i]);
 	}
-	return 0;
+	return fresh;
 }
 
-/* Collects entries for the channel's index: fresh rows, and known rows that the channel had not carried before. */
+/* Looks each row up by case and time, in every channel: a fresh row that contradicts an older one (same case, same time, other
+ * content) is counted; a known row that this channel has carried before needs no entry, and its key is left out. */
+static int probe_cases(struct batch *b, struct txn *t, struct batch_target *target, size_t *count)
+{
+	struct batch_scratch *s = b->scratch;
+	struct index_probe *channels[CHANNELS_MAX];
+	size_t kept = 0;
+	int rc = 0;
+	for (size_t slot = 0; slot < target->channel_count; slot++)
+		channels[slot] = index_probe_new(t, &target->channels[slot]);
+	for (size_t k = 0; k < *count && rc == 0; k++) {
+		uint32_t i = s->by_case[k].run;
+		struct probe p = {.t = t, .row = &b->rows[i], .wanted = s->run_of[i]};
+		if (s->fresh[i])
+			for (size_t slot = 0; slot < target->channel_count && rc == 0 && !p.conflict; slot++)
+				rc = index_probe_key(channels[slot], s->by_case[k].key, match_time, &p);
+		else
+			rc = index_probe_key(channels[target->slot], s->by_case[k].key, match_run, &p);
+		target->conflicts += p.conflict;
+		if (!p.member)
+			s->by_case[kept++] = (struct index_entry){s->by_case[k].key, s->run_of[i]};
+	}
+	for (size_t slot = 0; slot < target->channel_count; slot++)
+		index_probe_free(channels[slot]);
+	*count = kept;
+	return rc;
+}
+
+/* Writes the channel's entries: fresh rows, and known rows that the channel had not carried before. */
 static int index_channel(struct batch *b, struct txn *t, struct batch_target *target)
 {
 	struct batch_scratch *s = b->scratch;
-	struct index *channel = &target->channels[target->slot];
 	size_t count = 0;
-	for (size_t i = 0; i < b->count; i++) {
-		if (s->same_as[i] != i)
-			continue;
-		uint64_t key = key_of_case(b->rows[i].case_id, b->rows[i].observed_ms);
-		struct probe p = {.wanted = s->run_of[i]};
-		if (!s->fresh[i] && index_range(t, channel, key, key, match_run, &p))
-			return -1;
-		if (!p.member)
-			s->by_case[count++] = (struct index_entry){key, s->run_of[i]};
-	}
+	for (uint32_t i = 0; i < b->count; i++)
+		if (s->same_as[i] == i)
+			s->by_case[count++] = (struct index_entry){key_of_case(b->rows[i].case_id, b->rows[i].observed_ms), i};
+	qsort(s->by_case, count, sizeof *s->by_case, index_entry_cmp);
+	if (probe_cases(b, t, target, &count))
+		return -1;
 	qsort(s->by_case, count, sizeof *s->by_case, index_entry_cmp);
 	for (size_t i = 1; i < count; i++) /* two fresh rows of one case and second contradict each other */
 		if (s->by_case[i].key == s->by_case[i - 1].key && s->by_case[i].run >= target->runs && s->by_case[i - 1].run >= target->runs)
 			target->conflicts++;
-	return index_add(t, channel, s->by_case, count, &target->next_segment);
+	return index_add(t, &target->channels[target->slot], s->by_case, count, &target->next_segment);
 }
 
 static int index_digests(struct batch *b, struct txn *t, struct batch_target *target)
@@ -163,17 +171,18 @@ static void keep_fresh(struct batch *b)
 
 int batch_flush(struct batch *b, struct txn *t, struct batch_target *target)
 {
-	size_t fresh_count;
 	if (b->count == 0)
 		return 0;
-	if (find_known(b, t, target) || number_rows(b, t, target, &fresh_count) || index_channel(b, t, target) ||
-	    index_digests(b, t, target))
+	if (find_known(b, t, target))
+		return -1;
+	size_t fresh = number_rows(b, target);
+	if (index_channel(b, t, target) || index_digests(b, t, target))
 		return -1;
 	keep_fresh(b);
-	if (run_append(t, target->runs, b->rows, fresh_count))
+	if (run_append(t, target->runs, b->rows, fresh))
 		return -1;
-	target->runs += (uint32_t)fresh_count;
-	target->runs_new += fresh_count;
+	target->runs += (uint32_t)fresh;
+	target->runs_new += fresh;
 	b->count = 0;
 	return index_compact(t, &target->digests, &target->next_segment) ||
 			       index_compact(t, &target->channels[target->slot], &target->next_segment)

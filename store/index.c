@@ -213,6 +213,83 @@ void index_walk_free(struct index_walk *w)
 	free(w);
 }
 
+/* ---- probing many keys ---- */
+
+struct index_probe {
+	struct txn *t;
+	const struct index *x;
+	struct walk_head *heads;
+};
+
+struct index_probe *index_probe_new(struct txn *t, const struct index *x)
+{
+	struct index_probe *p = xmalloc(sizeof *p);
+	*p = (struct index_probe){t, x, xcalloc(x->count + 1, sizeof *p->heads)};
+	for (size_t i = 0; i < x->count; i++)
+		p->heads[i].segment = &x->segments[i];
+	return p;
+}
+
+/* Makes the head's block the first whose last key is not below `key`; no entries are left when there is none. */
+static int seek_block(struct index_probe *p, struct walk_head *h, uint64_t key)
+{
+	while (h->block < blocks_of(h->segment->count)) {
+		if (!h->entries) {
+			h->entries = block_get(p->t, p->x, h->segment, h->block);
+			h->count = entries_in(h->segment, h->block);
+			h->at = 0;
+			if (!h->entries)
+				return -1;
+		}
+		if (h->entries[h->count - 1].key >= key)
+			return 0;
+		h->block++;
+		h->entries = NULL;
+	}
+	return 0;
+}
+
+/* Steps of growing width from the last place, then a binary search in the step that went too far. */
+static void seek_entry(struct walk_head *h, uint64_t key)
+{
+	uint32_t width = 1, from = h->at;
+	while (from + width < h->count && h->entries[from + width].key < key) {
+		from += width;
+		width *= 2;
+	}
+	uint32_t room = h->count - from < width + 1 ? h->count - from : width + 1;
+	h->at = from + lower_bound(h->entries + from, room, key);
+}
+
+int index_probe_key(struct index_probe *p, uint64_t key, void (*found)(const struct index_entry *entry, void *context), void *context)
+{
+	for (size_t i = 0; i < p->x->count; i++) {
+		struct walk_head *h = &p->heads[i];
+		if (seek_block(p, h, key))
+			return -1;
+		if (!h->entries)
+			continue;
+		seek_entry(h, key);
+		struct walk_head ahead = *h; /* equal keys may go on in the next block; the head stays for the next key */
+		while (ahead.entries && ahead.entries[ahead.at].key == key) {
+			found(&ahead.entries[ahead.at], context);
+			if (++ahead.at == ahead.count) {
+				ahead.block++;
+				ahead.entries = NULL;
+				if (seek_block(p, &ahead, key))
+					return -1;
+			}
+		}
+	}
+	return 0;
+}
+
+void index_probe_free(struct index_probe *p)
+{
+	free(p->heads);
+	free(p);
+}
+
 /* ---- merging ---- */
 
 static unsigned tier(uint32_t count)

@@ -27,6 +27,12 @@ void index_fini(struct index *x);
 int index_range(struct txn *t, const struct index *x, uint64_t low, uint64_t high,
 		void (*found)(const struct index_entry *entry, void *context), void *context);
 
+/* The same for many single keys in ascending order: each segment is walked forward once. Nothing may be written in between. */
+struct index_probe;
+struct index_probe *index_probe_new(struct txn *t, const struct index *x);
+int index_probe_key(struct index_probe *p, uint64_t key, void (*found)(const struct index_entry *entry, void *context), void *context);
+void index_probe_free(struct index_probe *p);
+
 /* Writes `count` entries, sorted by (key, run), as a new unpublished segment; ids are taken from *next_segment. */
 int index_add(struct txn *t, struct index *x, const struct index_entry *entries, size_t count, uint32_t *next_segment);
 /* Merges what wants merging, and writes the header: all segments are published when the transaction commits. */
