@@ -8,8 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20 };
-
 void command_add(struct command *c, const char *word)
 {
 	if (c->count < (int)(sizeof c->words / sizeof *c->words) - 1)
@@ -58,7 +56,6 @@ int process_pipe(int ends[2], struct err *e)
 {
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_errno(e, "pipe", "cannot make");
-	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches between the stages; the default is fine too */
 	return 0;
 }
 

@@ -66,6 +66,8 @@ struct run {
 	bool malformed;
 };
 
+enum { PIPE_BYTES = 1 << 20 };
+
 enum { OPT_CHANNEL = 256, OPT_COMMIT, OPT_ENTRY, OPT_CONFIG, OPT_SOURCES, OPT_LIST, OPT_METRIC, OPT_REPORT, OPT_REJECTS, OPT_QUIET,
        OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_HELP, OPT_VERSION };
 
@@ -220,6 +222,7 @@ static int convert(const struct options *o, const struct curate *c, const char *
 	struct err e = {0};
 	enum convert_mode mode = o->action == ACTION_REPORT ? CONVERT_NOTHING : o->list ? CONVERT_LIST : CONVERT_WIRE;
 	converter_init(&run.converter, c, mode, STDOUT_FILENO);
+	fcntl(STDOUT_FILENO, F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches with the reader, if it is a pipe and may grow */
 	memcpy(run.converter.metrics, o->metrics, sizeof o->metrics);
 	run.converter.tables = tables;
 	int rc = o->sources ? convert_sources(&run) : convert_files(&run, &e);
