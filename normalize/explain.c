@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/json.h"
+#include "core/locate.h"
 #include "normalize/build.h"
 #include "normalize/csv.h"
-#include "core/locate.h"
 #include "normalize/reject.h"
 
 struct explainer {
@@ -57,8 +58,11 @@ static void print_binding(const struct explainer *x, const struct binding *b)
 	for (size_t i = 0; i < r->operation->derived_count; i++)
 		fprintf(x->out, "  %-10s %s = %lld\n", i ? "" : "derived", r->axis_names[r->axis_count + i],
 			(long long)b->axes[r->axis_count + i]);
-	for (size_t i = 0; i < r->scalar_count; i++)
-		fprintf(x->out, "  %-10s %s = %.17g\n", i ? "" : "scalars", r->scalars[i].name, b->scalars[i]);
+	for (size_t i = 0; i < r->scalar_count; i++) {
+		char number[JSON_NUMBER_MAX];
+		json_number(b->scalars[i], number);
+		fprintf(x->out, "  %-10s %s = %s\n", i ? "" : "scalars", r->scalars[i].name, number);
+	}
 	print_tensors(x->out, "inputs", b, r->operation->inputs, r->operation->input_count);
 	print_tensors(x->out, "outputs", b, r->operation->outputs, r->operation->output_count);
 	for (size_t i = 0; i < r->caveats.count; i++)

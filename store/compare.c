@@ -75,6 +75,7 @@ static const struct {
 } claims[] = {
 	{"no-median", "one of them has no median"},
 	{"no-spread", "no spread was published, so nothing is claimed"},
+	{"incomparable", "different work, so the ratio says nothing about speed"},
 	{"overlap", "p20 to p80 overlap: no change claimed"},
 	{"slower", "slower, beyond both spreads"},
 	{"faster", "faster, beyond both spreads"},
@@ -88,9 +89,9 @@ static const char *claim_words(const char *name)
 	return name;
 }
 
-static void put_ratio(FILE *out, const struct side *first, const struct side *s, size_t number)
+static void put_ratio(FILE *out, const struct side *first, const struct side *s, size_t number, bool comparable)
 {
-	const char *name = claim(first->v.m, s->v.m);
+	const char *name = comparable || claim(first->v.m, s->v.m)[0] == 'n' ? claim(first->v.m, s->v.m) : "incomparable";
 	double ratio = (double)s->v.m->primary / (double)first->v.m->primary;
 	if (strcmp(name, "no-median") == 0)
 		fprintf(out, "  [%zu] against [1]: %s\n", number, claim_words(name));
@@ -121,7 +122,7 @@ static int write_text(const struct side *sides, size_t count, FILE *out)
 		fprintf(out, "comparable: one comparison key\n");
 	if (!differs(sides, count, "metric"))
 		for (size_t i = 1; i < count; i++)
-			put_ratio(out, &sides[0], &sides[i], i + 1);
+			put_ratio(out, &sides[0], &sides[i], i + 1, !mismatch);
 	buf_fini(&text);
 	return 0;
 }
@@ -135,9 +136,9 @@ static int write_json(struct catalog *c, const struct side *sides, size_t count,
 		buf_printf(&text, "\"firstMismatch\":\"%s\",", mismatch);
 	buf_str(&text, "\"ratios\":[");
 	for (size_t i = 1; i < count; i++) {
-		const char *name = claim(sides[0].v.m, sides[i].v.m);
+		const char *name = mismatch ? "incomparable" : claim(sides[0].v.m, sides[i].v.m);
 		buf_printf(&text, "%s{\"claim\":\"%s\"", i > 1 ? "," : "", name);
-		if (strcmp(name, "no-median") != 0 && sides[0].v.m->primary > 0) {
+		if (sides[i].v.m->primary >= 0 && sides[0].v.m->primary > 0) {
 			buf_str(&text, ",\"ratio\":");
 			json_put_number(&text, (double)sides[i].v.m->primary / (double)sides[0].v.m->primary);
 		}
