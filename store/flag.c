@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/change.h"
 #include "store/entry.h"
 #include "store/policy.h"
 
@@ -335,7 +336,30 @@ static int gather(const struct cohort *k, void *context)
 	return 0;
 }
 
-/* ---- manual flags ---- */
+/* ---- change points and manual flags ---- */
+
+static int rules_of_change(struct deriver *d)
+{
+	struct change_list list;
+	struct change_options options = {.config = d->options->config};
+	if (!wanted(d, FLAG_REGRESSION) && !wanted(d, FLAG_IMPROVEMENT))
+		return 0;
+	int rc = change_points(d->c, &options, &list);
+	for (size_t i = 0; i < list.count && rc == 0; i++) {
+		const struct change *x = &list.items[i];
+		struct sample s = {.run = x->first_after->run};
+		struct run_row row;
+		if (catalog_run(d->c, s.run, &row))
+			break;
+		s.labels = catalog_labels(d->c, row.labels);
+		const struct fact facts[] = {{"ratio", x->ratio}, {"p", x->p}, {"q", x->q}};
+		raise_flag(d, x->ratio > 1 ? FLAG_REGRESSION : FLAG_IMPROVEMENT, &s, x->last_before->run, fabs(log(x->ratio)), facts, 3,
+			   "%s by %.1f %% from %.12s on%s%s", x->ratio > 1 ? "slower" : "faster", fabs(x->ratio - 1) * 100, x->first_after->release->identity,
+			   *x->explained ? "; caveats differ: " : "", x->explained);
+	}
+	change_list_fini(&list);
+	return d->c->err->code ? -1 : rc;
+}
 
 /* Flags that people set: the last entry about a run decides. */
 static int rules_by_hand(struct deriver *d)
@@ -383,7 +407,7 @@ int flags_derive(struct catalog *c, const struct flag_options *options, struct f
 		rules_of_one(&d);
 		rules_of_sweeps(&d);
 		rules_of_cases(&d);
-		rc = rules_by_hand(&d);
+		rc = rules_of_change(&d) || rules_by_hand(&d) ? -1 : 0;
 	}
 	if (out->count)
 		qsort(out->items, out->count, sizeof *out->items, by_severity);
