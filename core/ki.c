@@ -2,6 +2,7 @@
  * as processes joined by pipes, exports, and reports. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -99,6 +100,7 @@ int main(int argc, char **argv)
 {
 	struct err e = {0};
 	file_hold_streams();
+	umask(022); /* modes of files are ours to say */
 	log_init("ki", false);
 	run(argc, argv, &e);
 	return e.code && e.text[0] ? err_exit(&e, "ki") : (int)e.code;

@@ -336,15 +336,16 @@ static void print_summary(struct night *n)
 {
 	size_t count = json_array_size(n->publications);
 	const json_t *p = count ? json_array_get(n->publications, count - 1) : NULL;
-	const char *entry = text_of(p, "entry");
+	const char *entry = text_of(p, "entry"), *gate = json_string_value(json_array_get(json_object_get(p, "gatesCrossed"), 0));
+	gate = gate ? gate : "";
 	if (count == 0)
 		printf("ki nightly: nothing new\n");
 	else if (count == 1)
-		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s%s\n", n->o.dry_run ? "would publish " : "",
+		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s%s%s%s\n", n->o.dry_run ? "would publish " : "",
 		       text_of(p, "channel"), *entry ? entry : text_of(p, "commit"), (long long)rows_of(p, "rows"),
 		       (long long)json_integer_value(json_object_get(p, "carried")), (long long)json_integer_value(json_object_get(p, "newRuns")),
-		       (long long)rows_of(p, "rejectedTotal"), (long long)json_integer_value(json_object_get(p, "conflicts")),
-		       n->export_path ? "; " : "", n->export_path ? n->export_path : "");
+		       (long long)rows_of(p, "rejectedTotal"), (long long)json_integer_value(json_object_get(p, "conflicts")), *gate ? "; a live fetch would be refused: " : "",
+		       gate, n->export_path ? "; " : "", n->export_path ? n->export_path : "");
 	else
 		printf("ki nightly: %s%zu publications: %lld runs carried, %lld new, %lld conflicts%s%s\n", n->o.dry_run ? "would publish " : "", count,
 		       (long long)total(n, "carried"), (long long)total(n, "newRuns"), (long long)total(n, "conflicts"), n->export_path ? "; " : "",

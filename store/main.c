@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -49,11 +50,12 @@ static int verb_put(struct options *o, struct err *e)
 	struct gates gates;
 	struct arena a = {0};
 	struct put_totals totals = {0};
-	struct put_options options = {.dry_run = o->dry_run, .out = o->json ? stdout : NULL};
-	const char *config = o->live ? home_config(&a, o->config, e) : NULL;
-	if (o->live && (!config || gates_load(config, &gates, e)))
+	struct put_options options = {.gates = &gates, .refuse = o->live, .dry_run = o->dry_run, .out = o->json ? stdout : NULL};
+	const char *config = home_config(&a, o->config, e);
+	if (!config || gates_load(config, &gates, e)) {
+		arena_fini(&a);
 		return -1;
-	options.gates = o->live ? &gates : NULL;
+	}
 	int rc = store_open(&st, o->store, STORE_WRITE, e);
 	if (rc == 0)
 		rc = put_stream(&st, STDIN_FILENO, &options, &totals, e);
@@ -300,7 +302,7 @@ static int verb_backup(struct options *o, struct err *e)
 }
 
 static const struct verb verbs[] = {
-	{"put", "", "publish the wire stream on standard input (--live: within config/gates.json; --dry-run)", 0, 0, verb_put},
+	{"put", "", "publish the wire stream on standard input (--live: only within config/gates.json; --dry-run)", 0, 0, verb_put},
 	{"show", "RUN", "one run with all that is known of it, or any object by its digest", 1, 1, verb_show},
 	{"list", "", "runs, by filter", 0, 0, verb_list},
 	{"cohort", "KEY|RUN", "a comparison group, best first", 1, 1, verb_cohort},
@@ -478,6 +480,7 @@ int main(int argc, char **argv)
 	struct options o = {0};
 	struct err e = {0}, flush = {0};
 	file_hold_streams();
+	umask(022); /* modes of files are ours to say */
 	const struct verb *verb = parse(&o, argc, argv, &e);
 	log_init("ki-store", o.quiet);
 	if (verb)

@@ -544,17 +544,15 @@ static int print_line(struct writer *w, const json_t *value)
 
 static int finish_file(struct writer *w, const json_t *report)
 {
-	struct gates none = {INFINITY, INFINITY, INFINITY, false};
-	const struct gates *gates = w->options->gates;
 	if (batch_flush(&w->batch, &w->t, &w->target))
 		return -1;
 	ranges_sort(&w->target.carried);
-	json_t *reasons = gate_reasons(w, report, gates ? gates : &none);
-	bool refused = gates && json_array_size(reasons) > 0;
+	json_t *reasons = w->options->gates ? gate_reasons(w, report, w->options->gates) : json_array();
+	bool crossed = json_array_size(reasons) > 0, refused = crossed && w->options->refuse;
 	json_t *publication = publication_json(w, report);
 	int rc = w->err->code ? -1 : 0;
-	if (refused)
-		json_object_set(publication, "refused", reasons);
+	if (crossed)
+		json_object_set(publication, refused ? "refused" : "gatesCrossed", reasons);
 	if (rc == 0)
 		rc = print_line(w, publication);
 	if (rc == 0 && refused) {

@@ -19,7 +19,8 @@ struct gates {
 int gates_load(const char *config_directory, struct gates *out, struct err *e);
 
 struct put_options {
-	const struct gates *gates; /* NULL: report only, as for a replay of a named file */
+	const struct gates *gates; /* NULL: none */
+	bool refuse; /* what crosses a gate is not published; else it is, and the publication says so, as for a replay of a named file */
 	bool dry_run;
 	FILE *out; /* one canonical JSON line a file: what was published, or would be; NULL for none */
 };
