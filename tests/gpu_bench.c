@@ -43,18 +43,18 @@ struct row {
 };
 
 /* Median of some samples in another arrangement. */
-static int time_arranged(struct bench *b, const struct bench_call *c, bool hold_first, bool flush_by_kernel, double *out, struct err *e)
+static int time_arranged(struct bench *b, const struct bench_call *c, bool hold_first, size_t flush_bytes, double *out, struct err *e)
 {
     enum { N = 31 };
     double ns[N];
     int rc = 0;
-    bench_arrange(b, hold_first, flush_by_kernel);
+    bench_arrange(b, hold_first, flush_bytes);
     for (int i = 0; i < N && rc == 0; i++) {
         struct bench_sample s = { 0 };
         rc = bench_one(b, c, 7000u + (uint64_t)i, &s, e);
         ns[i] = s.ns;
     }
-    bench_arrange(b, true, true);
+    bench_arrange(b, true, 0);
     *out = rc == 0 ? stats_quantile(ns, N, 0.5) : 0;
     return rc;
 }
@@ -71,9 +71,9 @@ static int time_call(struct bench *b, const struct bench_call *c, struct row *ro
     limits.least_samples = 60;
     if (bench_warm(b, c, 0.05e9, e) != 0 || bench_block(b, c, &limits, 1, &block, e) != 0
         || bench_graph(b, c, 21, 5000, &row->graph_ns, &row->nodes, e) != 0 || bench_source(b, c, 20, &source, e) != 0
-        || time_arranged(b, c, false, true, &row->arranged_ns[0], e) != 0
-        || time_arranged(b, c, true, false, &row->arranged_ns[1], e) != 0
-        || time_arranged(b, c, false, false, &row->arranged_ns[2], e) != 0)
+        || time_arranged(b, c, true, (size_t)256 << 20, &row->arranged_ns[0], e) != 0
+        || time_arranged(b, c, true, (size_t)512 << 20, &row->arranged_ns[1], e) != 0
+        || time_arranged(b, c, false, (size_t)256 << 20, &row->arranged_ns[2], e) != 0)
         return -1;
     row->samples = block.samples;
     row->source_ns = source.median_ns;
@@ -196,7 +196,7 @@ static void print_spins(struct bench *b, FILE *out, struct err *e)
 {
     const double known[] = { 0, 10e3, 50e3, 200e3, 1000e3 };
     for (int hold_first = 0; hold_first < 2; hold_first++) {
-        bench_arrange(b, hold_first, true);
+        bench_arrange(b, hold_first, 0);
         fprintf(out, "known lengths, us, %s:", hold_first ? "behind a flush" : "behind the hold");
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
             double length = known[k];

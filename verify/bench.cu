@@ -120,7 +120,8 @@ struct bench {
     void *throttle_state;
     size_t carve_out_floor; /* what the limit reads after it was set to zero */
     const char *refused;
-    bool hold_first, flush_by_kernel;
+    bool hold_first;
+    size_t sample_flush_bytes;
 };
 
 static int open_parts(struct bench *b)
@@ -130,7 +131,8 @@ static int open_parts(struct bench *b)
     if (rc == cudaSuccess)
         rc = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device);
     b->l2_bytes = (size_t)l2;
-    b->flush_bytes = 2 * b->l2_bytes > source_flush_bytes ? 2 * b->l2_bytes : source_flush_bytes;
+    b->sample_flush_bytes = 2 * b->l2_bytes;
+    b->flush_bytes = 2 * source_flush_bytes;
     if (rc == cudaSuccess)
         rc = cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
@@ -166,7 +168,7 @@ struct bench *bench_open(uint32_t (*throttle)(void *), void *state, struct err *
         err_set(e, ERR_TEMP, "out of memory");
         return NULL;
     }
-    b->hold_first = b->flush_by_kernel = true;
+    b->hold_first = true;
     b->throttle = throttle;
     b->throttle_state = state;
     if (fail(e, open_parts(b), "opening the timer") != 0) {
@@ -232,17 +234,15 @@ int bench_memcpy(void *stream, void *to, const void *from, size_t size_bytes)
     return (int)cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
 }
 
-void bench_arrange(struct bench *b, bool hold_first, bool flush_by_kernel)
+void bench_arrange(struct bench *b, bool hold_first, size_t flush_bytes)
 {
     b->hold_first = hold_first;
-    b->flush_by_kernel = flush_by_kernel;
+    b->sample_flush_bytes = flush_bytes ? flush_bytes : 2 * b->l2_bytes;
 }
 
 /* Write `size_bytes` of the flush buffer. */
 static int queue_flush(struct bench *b, size_t size_bytes, uint32_t value)
 {
-    if (!b->flush_by_kernel)
-        return (int)cudaMemsetAsync(b->flush, (int)(value & 0xff), size_bytes, b->stream);
     flush_words<<<tiles(size_bytes), wide, 0, b->stream>>>((uint4 *)b->flush, (int64_t)(size_bytes / 16), value);
     return (int)cudaGetLastError();
 }
@@ -273,9 +273,13 @@ static bool look_for_carve_out(struct bench *b)
     bool set = cudaDeviceGetLimit(&limit, cudaLimitPersistingL2CacheSize) == cudaSuccess && limit > b->carve_out_floor;
     if (cudaStreamGetAttribute(b->stream, cudaStreamAttributeAccessPolicyWindow, &window) == cudaSuccess)
         set = set || window.accessPolicyWindow.num_bytes > 0;
-    cudaGetLastError();
-    if (set)
+    if (set) {
         b->refused = "set a part of L2 aside";
+        window = {};
+        cudaStreamSetAttribute(b->stream, cudaStreamAttributeAccessPolicyWindow, &window);
+        clear_carve_out();
+    }
+    cudaGetLastError();
     return set;
 }
 
@@ -288,7 +292,7 @@ static int queue_before(struct bench *b, const struct bench_call *c, uint64_t nu
     if (rc == 0 && b->hold_first)
         rc = queue_hold(b);
     if (rc == 0)
-        rc = queue_flush(b, 2 * b->l2_bytes, (uint32_t)number);
+        rc = queue_flush(b, b->sample_flush_bytes, (uint32_t)number);
     if (rc == 0 && !b->hold_first)
         rc = queue_hold(b);
     return rc;
@@ -302,8 +306,11 @@ static int finish(struct bench *b, const struct bench_call *c, int rc, uint64_t 
     int waited = (int)cudaStreamSynchronize(b->stream);
     if (fail(e, rc, "queueing a sample") != 0 || fail(e, waited, "a sample") != 0)
         return -1;
-    if (b->host->expired)
-        return err_set(e, ERR_TEMP, "the call waited for the device while the stream was held");
+    if (b->host->expired) {
+        b->host->expired = 0;
+        b->refused = "waited for the device while its stream was held";
+        return 1;
+    }
     if (fail(e, (int)cudaEventElapsedTime(&ms, b->start, b->stop), "reading the events") != 0)
         return -1;
     out->ns = (double)ms * 1e6;

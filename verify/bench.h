@@ -3,9 +3,9 @@
  *
  * One sample: new inputs and poison (`prepare`), persisting-L2 carve-out zeroed, then a kernel that holds the stream until the
  * host has queued the rest: twice the L2 size written, start event, call, end event, check (`after`), a clock probe. Launch
- * cost is therefore hidden, and the window is what the device does between the two events, right after a flush as in the source. Dangers of the blocking kernel: a
- * call that waits for the stream can never be released; the kernel gives up after 2 s, and such a sample is an error. All
- * modules must be loaded before (CUDA_MODULE_LOADING=EAGER, and a first call outside of any sample).
+ * cost is therefore hidden, and the window is what the device does between the two events, right after a flush as in the source.
+ * Dangers of the holding kernel: a call that waits for the stream can never be released; the kernel gives up after 2 s, and the
+ * sample is refused. All modules must be loaded before (CUDA_MODULE_LOADING=EAGER, and a first call outside of any sample).
  *
  * Functions return 0 or -1 and fill the error: ERR_TEMP for a deadline or short memory, ERR_IO for a failing device. */
 #ifndef KI_VERIFY_BENCH_H
@@ -59,7 +59,7 @@ struct bench;
 struct bench *bench_open(uint32_t (*throttle)(void *state), void *state, struct err *) BENCH_OPTIONAL;
 void bench_close(struct bench *) BENCH_OPTIONAL;
 void *bench_stream(const struct bench *) BENCH_OPTIONAL;
-/* Why the timer itself refused a sample (a carve-out of L2); NULL when it did not. */
+/* Why the timer itself refused a sample (a carve-out of L2, waiting for the device); NULL when it did not. */
 const char *bench_refused(const struct bench *) BENCH_OPTIONAL;
 int64_t bench_l2_bytes(const struct bench *) BENCH_OPTIONAL;
 
@@ -105,8 +105,8 @@ int bench_source(struct bench *, const struct bench_call *, double budget_ms, st
 int bench_spin(void *stream, double ns) BENCH_OPTIONAL;
 int bench_copy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
 int bench_memcpy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
-/* How a sample is arranged: the holding kernel before the flush or after it, the flush by a kernel or by memset. Both true unless set. */
-void bench_arrange(struct bench *, bool hold_first, bool flush_by_kernel) BENCH_OPTIONAL;
+/* How a sample is arranged: the holding kernel before the flush or after it, how much the flush writes (0: twice the L2). */
+void bench_arrange(struct bench *, bool hold_first, size_t flush_bytes) BENCH_OPTIONAL;
 
 #ifndef __cplusplus
 static inline bool bench_built_in(void)
