@@ -20,7 +20,7 @@ struct options {
 	const char *store, *config, *commit, *entry, *replay, *out;
 	const char *channels[NAMES_MAX], *files[NAMES_MAX];
 	int channel_count, file_count;
-	bool dry_run, quiet, json, recheck;
+	bool dry_run, quiet, json, recheck, backfill;
 };
 
 enum stage { INGEST, NORMALIZE, PUT, STAGES };
@@ -45,6 +45,7 @@ static void usage(FILE *out)
 	      "  fetches every channel (or --channel C …), publishes what is new, exports, and reports\n"
 	      "  --snapshot FILE --commit SHA|--entry E   replay a named file instead of fetching (gates report, but do not refuse)\n"
 	      "  --replay DIR       replay a directory of files in publication order\n"
+	      "  --backfill         first take every earlier commit that touched a file, oldest first; goes on where it stopped\n"
 	      "  --recheck          ask again for gh-pages entries that are held\n"
 	      "  --dry-run          print what would be published; change nothing in the catalog\n"
 	      "  --out DIR          where dumps go (default: export/ in the store)\n"
@@ -56,7 +57,7 @@ static void usage(FILE *out)
 }
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_COMMIT, OPT_ENTRY, OPT_REPLAY, OPT_OUT, OPT_CHANNEL, OPT_SNAPSHOT, OPT_DRY_RUN, OPT_QUIET, OPT_JSON,
-       OPT_RECHECK, OPT_HELP };
+       OPT_RECHECK, OPT_BACKFILL, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -65,7 +66,8 @@ static const struct option long_options[] = {
 	{"channel", required_argument, NULL, OPT_CHANNEL}, {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
 	{"json", no_argument, NULL, OPT_JSON},		   {"recheck", no_argument, NULL, OPT_RECHECK},
-	{"help", no_argument, NULL, OPT_HELP},		   {NULL, 0, NULL, 0},
+	{"backfill", no_argument, NULL, OPT_BACKFILL},	   {"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
 };
 
 static int add_name(const char **names, int *count, const char *name, struct err *e)
@@ -89,6 +91,7 @@ static int set_option(struct options *o, int code, struct err *e)
 	case OPT_QUIET: o->quiet = true; return 0;
 	case OPT_JSON: o->json = true; return 0;
 	case OPT_RECHECK: o->recheck = true; return 0;
+	case OPT_BACKFILL: o->backfill = true; return 0;
 	case OPT_CHANNEL: return add_name(o->channels, &o->channel_count, optarg, e);
 	case OPT_SNAPSHOT: return add_name(o->files, &o->file_count, optarg, e);
 	default: return err_set(e, ERR_USAGE, "see ki nightly --help");
@@ -187,6 +190,8 @@ static void build_commands(struct night *n, struct command c[STAGES])
 		add_pair(&c[INGEST], "--file", o->files[i]);
 	if (o->recheck)
 		command_add(&c[INGEST], "--recheck");
+	if (o->backfill)
+		command_add(&c[INGEST], "--backfill");
 	command_add(&c[INGEST], "--quiet");
 	add_pair(&c[NORMALIZE], "--sources", "-");
 	command_add(&c[NORMALIZE], "--quiet");
@@ -331,7 +336,16 @@ static const char *text_of(const json_t *p, const char *name)
 	return text ? text : "";
 }
 
-/* One line for the night, or for each publication of a dry run. */
+/* What is odd about a publication, in words: "" when nothing is. */
+static const char *oddity(const json_t *p, struct arena *a)
+{
+	const json_t *copy = json_object_get(p, "copyOf");
+	if (copy)
+		return arena_printf(a, "; byte copy of %s %.12s, which adds nothing", text_of(copy, "channel"), text_of(copy, "commit"));
+	return json_object_get(p, "changes") ? "; upstream has changed it since it was first published" : "";
+}
+
+/* One line for the night. */
 static void print_summary(struct night *n)
 {
 	size_t count = json_array_size(n->publications);

@@ -40,6 +40,8 @@ static void put_log_line(const json_t *p, FILE *out)
 		identity_of(p), whole_of(json_object_get(p, "report"), "rows"), whole_of(p, "carried"), whole_of(p, "newRuns"));
 	if (whole_of(p, "conflicts"))
 		fprintf(out, ", %lld conflicts", whole_of(p, "conflicts"));
+	if (json_object_get(p, "changes"))
+		fprintf(out, "; other bytes than publication %lld had", whole_of(p, "changes"));
 	if (copy)
 		fprintf(out, "; byte copy of %s %s", text_of(copy, "channel"), text_of(copy, "commit"));
 	fputc('\n', out);

@@ -172,9 +172,14 @@ static struct slice keep(struct writer *w, struct slice s)
 	return (struct slice){arena_strndup(&w->file_arena, s.data, s.len), s.len};
 }
 
-static struct slice identity_of(const struct snapshot_parts *s)
+/* Whether a publication is of the same commit or entry; a commit may be given by its first 12 or more digits. */
+static bool same_identity(const struct snapshot_parts *s, const json_t *held)
 {
-	return s->entry.len ? s->entry : s->commit;
+	const char *entry = json_string_value(json_object_get(held, "entry")), *commit = json_string_value(json_object_get(held, "commit"));
+	if (s->entry.len || entry || !commit)
+		return slice_eq(s->entry, entry ? entry : "") && slice_eq(s->commit, commit ? commit : "");
+	size_t len = strlen(commit) < s->commit.len ? strlen(commit) : s->commit.len;
+	return len >= 12 && memcmp(commit, s->commit.data, len) == 0;
 }
 
 /* Looks through the publications of the same bytes: the same one means there is nothing to do; one in a file channel means
@@ -197,11 +202,11 @@ static int look_for_twin(struct writer *w, bool *same)
 			return -1;
 		const char *channel = json_string_value(json_object_get(held, "channel")), *entry = json_string_value(json_object_get(held, "entry"));
 		const char *config = json_string_value(json_object_get(held, "config"));
-		const char *identity = entry ? entry : json_string_value(json_object_get(held, "commit"));
-		if (slice_eq(s->channel, channel) && slice_eq(identity_of(s), identity ? identity : "") && slice_eq(s->config, config ? config : ""))
+		const char *commit = json_string_value(json_object_get(held, "commit"));
+		if (slice_eq(s->channel, channel) && same_identity(s, held) && slice_eq(s->config, config ? config : ""))
 			*same = true;
 		else if (s->entry.len && !entry && !w->copy_of)
-			w->copy_of = json_pack("{s:s, s:s, s:I}", "channel", channel, "commit", identity ? identity : "", "publication", (json_int_t)id);
+			w->copy_of = json_pack("{s:s, s:s, s:I}", "channel", channel, "commit", commit ? commit : "", "publication", (json_int_t)id);
 		json_decref(held);
 		key_digest_u32(&key, &s->sha256, id + 1);
 	}
@@ -399,21 +404,29 @@ static int64_t sum_of(const json_t *value)
 	return total;
 }
 
-/* Rows of the newest publication of the same channel, or 0. */
-static int64_t rows_before(struct writer *w)
+/* What the catalog holds of the same channel: rows of its newest publication (0: none), and the newest publication of the same
+ * commit or entry with other bytes (-1: none), which upstream has changed after the fact. */
+static void look_back(struct writer *w, int64_t *rows, int64_t *changed)
 {
 	struct key key;
 	MDB_val value;
-	int64_t rows = 0;
-	for (uint32_t id = w->counts.publications; id-- > 0 && rows == 0;) {
+	*rows = 0;
+	*changed = -1;
+	for (uint32_t id = w->counts.publications; id-- > 0;) {
 		if (txn_get(&w->t, TABLE_PUBLICATIONS, key_u32(&key, id), &value) != 1)
 			break;
 		json_t *held = json_load_text(value.mv_data, value.mv_size, "publication", w->err);
-		if (slice_eq(w->snapshot.channel, json_string_value(json_object_get(held, "channel"))))
-			rows = whole_of(json_object_get(held, "report"), "rows");
+		const char *sha256 = json_string_value(json_object_get(held, "sha256"));
+		struct digest d;
+		if (slice_eq(w->snapshot.channel, json_string_value(json_object_get(held, "channel")))) {
+			if (*rows == 0)
+				*rows = whole_of(json_object_get(held, "report"), "rows");
+			if (*changed < 0 && same_identity(&w->snapshot, held) && sha256 && digest_parse(sha256, strlen(sha256), &d) &&
+			    digest_cmp(&d, &w->snapshot.sha256) != 0)
+				*changed = id;
+		}
 		json_decref(held);
 	}
-	return rows;
 }
 
 static void note(json_t *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -432,10 +445,10 @@ static void note(json_t *list, const char *format, ...)
 }
 
 /* What the gates say about the file: a list of reasons, empty when it may pass. */
-static json_t *gate_reasons(struct writer *w, const json_t *report, const struct gates *g)
+static json_t *gate_reasons(struct writer *w, const json_t *report, const struct gates *g, double before)
 {
 	json_t *reasons = json_array();
-	double rows = (double)whole_of(report, "rows"), before = (double)rows_before(w);
+	double rows = (double)whole_of(report, "rows");
 	double rejected = (double)sum_of(json_object_get(report, "rejected")), skipped = (double)sum_of(json_object_get(report, "skipped"));
 	if (rows == 0)
 		note(reasons, "the file has no rows");
@@ -547,10 +560,14 @@ static int finish_file(struct writer *w, const json_t *report)
 	if (batch_flush(&w->batch, &w->t, &w->target))
 		return -1;
 	ranges_sort(&w->target.carried);
-	json_t *reasons = w->options->gates ? gate_reasons(w, report, w->options->gates) : json_array();
+	int64_t rows_before, changed;
+	look_back(w, &rows_before, &changed);
+	json_t *reasons = w->options->gates ? gate_reasons(w, report, w->options->gates, (double)rows_before) : json_array();
 	bool crossed = json_array_size(reasons) > 0, refused = crossed && w->options->refuse;
 	json_t *publication = publication_json(w, report);
 	int rc = w->err->code ? -1 : 0;
+	if (changed >= 0)
+		json_object_set_new(publication, "changes", json_integer(changed));
 	if (crossed)
 		json_object_set(publication, refused ? "refused" : "gatesCrossed", reasons);
 	if (rc == 0)
