@@ -336,12 +336,20 @@ static const char *text_of(const json_t *p, const char *name)
 	return text ? text : "";
 }
 
+static long long whole_of(const json_t *p, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(p, name));
+}
+
 /* What is odd about a publication, in words: "" when nothing is. */
 static const char *oddity(const json_t *p, struct arena *a)
 {
 	const json_t *copy = json_object_get(p, "copyOf");
+	const char *gate = json_string_value(json_array_get(json_object_get(p, "gatesCrossed"), 0));
 	if (copy)
 		return arena_printf(a, "; byte copy of %s %.12s, which adds nothing", text_of(copy, "channel"), text_of(copy, "commit"));
+	if (gate)
+		return arena_printf(a, "; a live fetch would be refused: %s", gate);
 	return json_object_get(p, "changes") ? "; upstream has changed it since it was first published" : "";
 }
 
@@ -350,20 +358,17 @@ static void print_summary(struct night *n)
 {
 	size_t count = json_array_size(n->publications);
 	const json_t *p = count ? json_array_get(n->publications, count - 1) : NULL;
-	const char *entry = text_of(p, "entry"), *gate = json_string_value(json_array_get(json_object_get(p, "gatesCrossed"), 0));
-	gate = gate ? gate : "";
+	const char *entry = text_of(p, "entry"), *would = n->o.dry_run ? "would publish " : "";
 	if (count == 0)
-		printf("ki nightly: nothing new\n");
+		printf("ki nightly: nothing new");
 	else if (count == 1)
-		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s%s%s%s\n", n->o.dry_run ? "would publish " : "",
-		       text_of(p, "channel"), *entry ? entry : text_of(p, "commit"), (long long)rows_of(p, "rows"),
-		       (long long)json_integer_value(json_object_get(p, "carried")), (long long)json_integer_value(json_object_get(p, "newRuns")),
-		       (long long)rows_of(p, "rejectedTotal"), (long long)json_integer_value(json_object_get(p, "conflicts")), *gate ? "; a live fetch would be refused: " : "",
-		       gate, n->export_path ? "; " : "", n->export_path ? n->export_path : "");
+		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s", would, text_of(p, "channel"),
+		       *entry ? entry : text_of(p, "commit"), (long long)rows_of(p, "rows"), whole_of(p, "carried"), whole_of(p, "newRuns"),
+		       (long long)rows_of(p, "rejectedTotal"), whole_of(p, "conflicts"), oddity(p, &n->arena));
 	else
-		printf("ki nightly: %s%zu publications: %lld runs carried, %lld new, %lld conflicts%s%s\n", n->o.dry_run ? "would publish " : "", count,
-		       (long long)total(n, "carried"), (long long)total(n, "newRuns"), (long long)total(n, "conflicts"), n->export_path ? "; " : "",
-		       n->export_path ? n->export_path : "");
+		printf("ki nightly: %s%zu publications: %lld runs carried, %lld new, %lld conflicts", would, count, (long long)total(n, "carried"),
+		       (long long)total(n, "newRuns"), (long long)total(n, "conflicts"));
+	printf("%s%s\n", n->export_path ? "; " : "", n->export_path ? n->export_path : "");
 }
 
 static int night(struct night *n, struct err *e)
