@@ -55,6 +55,12 @@ for wrong in '--snapshot x' "--snapshot x --commit $SHA1 --entry 0701bab" '--com
 	night $wrong
 	is "$rc $(dump "$S")" "64 $held" "usage error: nightly $wrong"
 done
+night --snapshot $FIXTURES/example/input.csv --entry 53a37a5
+is "$rc $(sed 's/.*conflicts; //; s/; .*//' "$D/out") $("$KI" log --store "$S" | head -1 | sed 's/.* carried, *//')" \
+	'0 byte copy of committed 111111111111, which adds nothing 0 new; byte copy of committed 1111111111111111111111111111111111111111' \
+	'a drop that is a byte copy of a committed file adds nothing and is said to be one'
+night --snapshot $FIXTURES/day-1/input.csv --entry 0701bab
+is "$rc $(sed 's/.*conflicts; //; s/; .*//' "$D/out")" '0 upstream has changed it since it was first published' 'a drop that has changed is published anew, and said to have'
 ki nightly --help
 is "$rc $(head -c 17 "$D/out")" '0 usage: ki nightly' '--help helps'
 ki nightly --store "$S" --config "$D" --snapshot $FIXTURES/day-1/input.csv --commit $SHA3
