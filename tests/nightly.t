@@ -61,6 +61,7 @@ is "$rc $(sed 's/.*conflicts; //; s/; .*//' "$D/out") $("$KI" log --store "$S" |
 	'a drop that is a byte copy of a committed file adds nothing and is said to be one'
 night --snapshot $FIXTURES/day-1/input.csv --entry 0701bab
 is "$rc $(sed 's/.*conflicts; //; s/; .*//' "$D/out")" '0 upstream has changed it since it was first published' 'a drop that has changed is published anew, and said to have'
+held=$(dump "$S")
 ki nightly --help
 is "$rc $(head -c 17 "$D/out")" '0 usage: ki nightly' '--help helps'
 ki nightly --store "$S" --config "$D" --snapshot $FIXTURES/day-1/input.csv --commit $SHA3
