@@ -96,48 +96,6 @@ static void numbers_fini(struct numbers *n)
 	free(n->items);
 }
 
-/* ---- what differs on both sides ---- */
-
-static bool has_code(struct slice codes, struct slice code)
-{
-	while (codes.len) {
-		const char *comma = memchr(codes.data, ',', codes.len);
-		size_t len = comma ? (size_t)(comma - codes.data) : codes.len;
-		if (len == code.len && memcmp(codes.data, code.data, len) == 0)
-			return true;
-		len += comma != NULL;
-		codes = (struct slice){codes.data + len, codes.len - len};
-	}
-	return false;
-}
-
-/* Appends the codes of `codes` that `other` lacks. */
-static void put_missing(struct slice codes, struct slice other, char sign, struct buf *out)
-{
-	while (codes.len) {
-		const char *comma = memchr(codes.data, ',', codes.len);
-		size_t len = comma ? (size_t)(comma - codes.data) : codes.len;
-		if (!has_code(other, (struct slice){codes.data, len})) {
-			if (out->len)
-				buf_char(out, ',');
-			buf_char(out, sign);
-			buf_add(out, codes.data, len);
-		}
-		len += comma != NULL;
-		codes = (struct slice){codes.data + len, codes.len - len};
-	}
-}
-
-static const char *explain(const struct series_point *before, const struct series_point *after, struct arena *a)
-{
-	struct buf text = {0};
-	put_missing(before->caveats, after->caveats, '-', &text);
-	put_missing(after->caveats, before->caveats, '+', &text);
-	const char *out = arena_strndup(a, text.data ? text.data : "", text.len);
-	buf_fini(&text);
-	return out;
-}
-
 /* ---- the list ---- */
 
 static bool wanted(const struct catalog *c, const struct series *s, const struct series_point *first, const struct filter *f)
@@ -150,6 +108,8 @@ static void add_change(struct change_list *l, const struct step *s)
 {
 	const struct series *of = &l->series.items[s->series];
 	const struct series_point *before = &of->points[s->split - 1], *after = &of->points[s->split];
+	struct buf text = {0};
+	series_explain(before, after, &text);
 	if ((l->count & (l->count - 1)) == 0)
 		l->items = xrealloc(l->items, (l->count ? l->count * 2 : 1) * sizeof *l->items);
 	l->items[l->count++] = (struct change){
@@ -162,8 +122,9 @@ static void add_change(struct change_list *l, const struct step *s)
 		.q = s->q,
 		.last_before = before,
 		.first_after = after,
-		.explained = explain(before, after, &l->arena),
+		.explained = arena_strndup(&l->arena, text.data ? text.data : "", text.len),
 	};
+	buf_fini(&text);
 }
 
 int change_points(struct catalog *c, const struct change_options *options, struct change_list *out)
@@ -175,6 +136,7 @@ int change_points(struct catalog *c, const struct change_options *options, struc
 	if (change_rules_load(options->config, &rules, c->err) ||
 	    series_load(c, &all, options->publications ? options->publications : UINT32_MAX, &out->series))
 		return -1;
+	out->points_min = rules.points_min;
 	struct numbers numbers = numbers_of(c, &out->series, &rules);
 	size_t count = step_find(numbers.items, numbers.count, &rules, &steps, &out->tested);
 	for (size_t i = 0; i < count; i++) {
@@ -205,7 +167,8 @@ static size_t series_with_step(const struct step *steps, size_t count)
 	return out;
 }
 
-static void measure_shuffled(const struct numbers *n, const struct step_rules *rules, uint64_t *seed, struct change_measure *out)
+static void measure_shuffled(const struct numbers *n, const struct step_rules *rules, const bool *stepped, uint64_t *seed,
+			     struct change_measure *out)
 {
 	struct step *steps;
 	for (size_t i = 0; i < n->count; i++)
@@ -213,6 +176,8 @@ static void measure_shuffled(const struct numbers *n, const struct step_rules *r
 	size_t count = step_find(n->items, n->count, rules, &steps, NULL), alarms = series_with_step(steps, count);
 	out->false_alarms += alarms;
 	out->nights_with_alarm += alarms > 0;
+	for (size_t i = 0; i < count; i++)
+		out->steady_alarms += !stepped[steps[i].series] && (i == 0 || steps[i].series != steps[i - 1].series);
 	free(steps);
 }
 
@@ -268,6 +233,18 @@ static void measure_planted(const struct numbers *n, const struct step_rules *ru
 	free(quiet);
 }
 
+/* Which series have a step as they are. */
+static bool *find_stepped(const struct numbers *n, const struct step_rules *rules)
+{
+	bool *out = xcalloc(n->count + 1, sizeof *out);
+	struct step *steps;
+	size_t count = step_find(n->items, n->count, rules, &steps, NULL);
+	for (size_t i = 0; i < count; i++)
+		out[steps[i].series] = true;
+	free(steps);
+	return out;
+}
+
 int change_measure(struct catalog *c, const char *config_directory, size_t times, double planted, struct change_measure *out)
 {
 	const struct filter all = {.latency = true};
@@ -282,9 +259,11 @@ int change_measure(struct catalog *c, const char *config_directory, size_t times
 		struct numbers numbers = numbers_of(c, &set, &rules);
 		for (size_t i = 0; i < numbers.count; i++)
 			out->series += numbers.items[i].count >= rules.points_min;
+		bool *stepped = find_stepped(&numbers, &rules);
 		measure_planted(&numbers, &rules, planted, &seed, out);
 		for (size_t i = 0; i < times; i++)
-			measure_shuffled(&numbers, &rules, &seed, out);
+			measure_shuffled(&numbers, &rules, stepped, &seed, out);
+		free(stepped);
 		numbers_fini(&numbers);
 	}
 	series_fini(&set);

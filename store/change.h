@@ -26,7 +26,7 @@ struct change {
 struct change_list {
 	struct change *items;         /* by series, then in time */
 	size_t count;
-	size_t tested;                /* series long enough to be searched */
+	size_t tested, points_min;    /* series searched: those of so many points or more */
 	struct series_set series;     /* all latency series of the catalog, filtered or not */
 	const char *policy;           /* `trend-v1` */
 	struct arena arena;
@@ -44,6 +44,7 @@ int change_rules_load(const char *config_directory, struct step_rules *out, stru
 struct change_measure {
 	size_t series, shuffles;      /* searched in a night; nights */
 	size_t false_alarms;          /* series with a change, in all nights */
+	size_t steady_alarms;         /* of these, in series that have no change as they are */
 	size_t nights_with_alarm;
 	size_t planted, found;        /* in the real series, not the shuffled; found: a slower step at the place or one beside it */
 	size_t quiet_planted, quiet_found; /* those whose points stray by under 2 % once the largest step is taken out */

@@ -23,12 +23,15 @@
 #include "store/lineage.h"
 #include "store/list.h"
 #include "store/put.h"
+#include "store/report.h"
 #include "store/show.h"
+#include "store/trend.h"
 
 struct options {
-	const char *store, *config, *out, *format, *config_digest, *reason;
+	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to;
 	struct list_options list;
-	bool json, live, dry_run, quiet, events, clear;
+	bool json, live, dry_run, quiet, events, clear, ascii, last;
+	double measure; /* nights */
 	unsigned flag_codes; /* bit set */
 	double max_age_hours;
 	struct digest run; /* what an entry is about */
@@ -193,6 +196,36 @@ static int verb_flags(struct options *o, struct err *e)
 	return with_catalog(o, e, read_flags);
 }
 
+static int read_trend(struct catalog *c, struct options *o)
+{
+	struct arena a = {0};
+	struct trend_options options = {home_config(&a, o->config, c->err), o->list.filter, o->text, o->from, o->to, o->json, o->ascii, (unsigned)o->measure};
+	if (o->name_count)
+		options.filter.kernel = o->names[0];
+	int rc = options.config ? trend_print(c, &options, stdout) : -1;
+	arena_fini(&a);
+	return rc;
+}
+
+static int verb_trend(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_trend);
+}
+
+static int read_report(struct catalog *c, struct options *o)
+{
+	struct arena a = {0};
+	struct report_options options = {home_config(&a, o->config, c->err), o->list.filter.since_ms, o->last, o->list.limit, o->json};
+	int rc = options.config ? report_print(c, &options, stdout) : -1;
+	arena_fini(&a);
+	return rc;
+}
+
+static int verb_report(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_report);
+}
+
 /* What an entry is about: the digest of the one run that a name means. */
 static int read_entry_run(struct catalog *c, struct options *o)
 {
@@ -311,6 +344,8 @@ static const struct verb verbs[] = {
 	{"history", "RUN", "publications that carried a run, its predecessor and successor", 1, 1, verb_history},
 	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", 0, 0, verb_flags},
 	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", 1, 1, verb_flag},
+	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", 0, 1, verb_trend},
+	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", 0, 0, verb_report},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", 0, 0, verb_check},
 	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", 0, 0, verb_export},
@@ -328,6 +363,8 @@ static void usage(FILE *out)
 	fputs("\nRUN is a digest or 8 or more of its hex digits, an external id, or a name.\n"
 	      "filters: --kernel K --gpu G --mode M --provider P --dtype D --since YYYY-MM-DD --metric latency|memory|all\n"
 	      "list:    --format table|tsv|csv|json|jsonl --columns A,B,… --sort store|time|version|rank|id|digest --limit N\n"
+	      "trend:   --case TEXT (part of a case key or workload label) --channel C --from V --to V (a version, entry or commit) --ascii\n"
+	      "         --measure N (what change points N nights of shuffled series raise)\n"
 	      "         --withdrawn (only runs that upstream took back without a successor)\n"
 	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
 	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
@@ -341,7 +378,8 @@ static void version(void)
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
-       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_HELP, OPT_VERSION };
+       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_CASE, OPT_FROM, OPT_TO,
+       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -356,7 +394,10 @@ static const struct option long_options[] = {
 	{"max-age", required_argument, NULL, OPT_MAX_AGE}, {"config-digest", required_argument, NULL, OPT_CONFIG_DIGEST},
 	{"events", no_argument, NULL, OPT_EVENTS},	   {"reason", required_argument, NULL, OPT_REASON},
 	{"clear", no_argument, NULL, OPT_CLEAR},	   {"code", required_argument, NULL, OPT_CODE},
-	{"withdrawn", no_argument, NULL, OPT_WITHDRAWN},
+	{"withdrawn", no_argument, NULL, OPT_WITHDRAWN},   {"case", required_argument, NULL, OPT_CASE},
+	{"from", required_argument, NULL, OPT_FROM},	   {"to", required_argument, NULL, OPT_TO},
+	{"ascii", no_argument, NULL, OPT_ASCII},	   {"last", no_argument, NULL, OPT_LAST},
+	{"measure", required_argument, NULL, OPT_MEASURE}, {"channel", required_argument, NULL, OPT_CHANNEL},
 	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -430,6 +471,13 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_CLEAR: o->clear = true; return 0;
 	case OPT_CODE: return set_code(o, value, e);
 	case OPT_WITHDRAWN: o->list.withdrawn = true; return 0;
+	case OPT_CASE: o->text = value; return 0;
+	case OPT_FROM: o->from = value; return 0;
+	case OPT_TO: o->to = value; return 0;
+	case OPT_ASCII: o->ascii = true; return 0;
+	case OPT_LAST: o->last = true; return 0;
+	case OPT_MEASURE: return set_number(&o->measure, "--measure", value, e);
+	case OPT_CHANNEL: o->list.filter.channel = value; return 0;
 	case OPT_MAX_AGE: return set_number(&o->max_age_hours, "--max-age", value, e);
 	case OPT_SORT:
 		return sort_parse(value, &o->list.sort) ? 0 : err_set(e, ERR_USAGE, "--sort %s: want store, time, version, rank, id or digest", value);

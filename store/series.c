@@ -274,3 +274,99 @@ double series_spread(const struct series *s)
 	free(scales);
 	return median;
 }
+
+/* ---- what differs on both sides ---- */
+
+static bool has_code(struct slice codes, struct slice code)
+{
+	while (codes.len) {
+		const char *comma = memchr(codes.data, ',', codes.len);
+		size_t len = comma ? (size_t)(comma - codes.data) : codes.len;
+		if (len == code.len && memcmp(codes.data, code.data, len) == 0)
+			return true;
+		len += comma != NULL;
+		codes = (struct slice){codes.data + len, codes.len - len};
+	}
+	return false;
+}
+
+/* Appends the codes of `codes` that `other` lacks, after what began at `start`. */
+static void put_missing(struct slice codes, struct slice other, char sign, size_t start, struct buf *out)
+{
+	while (codes.len) {
+		const char *comma = memchr(codes.data, ',', codes.len);
+		size_t len = comma ? (size_t)(comma - codes.data) : codes.len;
+		if (!has_code(other, (struct slice){codes.data, len})) {
+			if (out->len > start)
+				buf_char(out, ',');
+			buf_char(out, sign);
+			buf_add(out, codes.data, len);
+		}
+		len += comma != NULL;
+		codes = (struct slice){codes.data + len, codes.len - len};
+	}
+}
+
+void series_explain(const struct series_point *before, const struct series_point *after, struct buf *out)
+{
+	size_t start = out->len;
+	put_missing(before->caveats, after->caveats, '-', start, out);
+	put_missing(after->caveats, before->caveats, '+', start, out);
+}
+
+/* ---- text ---- */
+
+int release_name_length(const struct release *r)
+{
+	size_t len = strlen(r->identity);
+	return len == 40 ? 12 : (int)len;
+}
+
+/* ---- JSON ---- */
+
+static void set_slice(json_t *object, const char *name, struct slice text)
+{
+	json_object_set_new(object, name, json_stringn(text.data, text.len));
+}
+
+json_t *series_json(struct catalog *c, const struct series *s)
+{
+	const struct case_parts *p = &s->of->parts;
+	char digest[DIGEST_TEXT + 1];
+	json_t *out = json_object();
+	digest_text(&s->of->digest, digest);
+	json_object_set_new(out, "case", json_string(digest));
+	json_object_set_new(out, "channel", json_string(c->channels.items[s->slot].name));
+	set_slice(out, "caseKey", p->case_key);
+	set_slice(out, "dtype", p->dtype);
+	set_slice(out, "gpu", p->gpu);
+	set_slice(out, "kernel", p->kernel);
+	set_slice(out, "mode", p->mode);
+	set_slice(out, "provider", p->provider);
+	set_slice(out, "workloadLabel", p->workload_label);
+	set_slice(out, "xName", p->x_name);
+	set_slice(out, "xValue", p->x_value);
+	return out;
+}
+
+json_t *series_point_json(struct catalog *c, const struct series_point *p)
+{
+	struct run_row row;
+	char digest[DIGEST_TEXT + 1], observed[WHEN_TEXT + 1];
+	if (!p)
+		return json_null();
+	if (catalog_run(c, p->run, &row))
+		return NULL;
+	digest_text(&row.digest, digest);
+	when_text(p->observed_ms, observed);
+	json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:I}", "run", digest, "observedAt", observed, "release", p->release->identity, "commit",
+				p->release->commit, "median", (json_int_t)p->median_ns);
+	if (p->p20_ns >= 0)
+		json_object_set_new(out, "p20", json_integer((json_int_t)p->p20_ns));
+	if (p->p80_ns >= 0)
+		json_object_set_new(out, "p80", json_integer((json_int_t)p->p80_ns));
+	set_slice(out, "ligerVersion", p->version);
+	if (p->caveats.len)
+		set_slice(out, "caveats", p->caveats);
+	return out;
+}

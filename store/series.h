@@ -56,4 +56,15 @@ double *series_logs(const struct series *s);
  * a normal distribution; 0 when most points have no spread. */
 double series_spread(const struct series *s);
 
+/* Appends the caveat codes that hold for one of two points only: `-code` for one that ended, `+code` for one that began, joined by
+ * commas; nothing when both are alike. */
+void series_explain(const struct series_point *before, const struct series_point *after, struct buf *out);
+
+/* A release as people write it: a gh-pages entry whole, of a commit 12 digits. For `%.*s`. */
+int release_name_length(const struct release *r);
+
+/* What a series is, and one of its points (NULL becomes null), as JSON; the caller owns them. NULL when the store is damaged. */
+json_t *series_json(struct catalog *c, const struct series *s);
+json_t *series_point_json(struct catalog *c, const struct series_point *p);
+
 #endif

@@ -255,18 +255,32 @@ static void add_stretch(struct search *f, struct step **family, size_t *count, s
 	(*family)[(*count)++] = (struct step){.series = series, .begin = begin, .end = end};
 }
 
-static void keep_step(struct search *f, struct step *s)
+static void keep_step(struct search *f, const struct step *s)
 {
-	const double *values = f->series[s->series].values;
-	double change = step_median(values + s->split, s->end - s->split) - step_median(values + s->begin, s->split - s->begin);
-	s->ratio = exp(change);
-	if (fabs(change) < log1p(f->rules->effect_min))
-		return;
 	if (f->found_count == f->found_room) {
 		f->found_room = f->found_room ? f->found_room * 2 : 64;
 		f->found = xrealloc(f->found, f->found_room * sizeof *f->found);
 	}
 	f->found[f->found_count++] = *s;
+}
+
+/* Bounds each step by its neighbours, small ones too, and drops the small ones. Returns how many stay. */
+static size_t bound_steps(const struct search *f)
+{
+	struct step *steps = f->found;
+	size_t kept = 0, last_split = 0;
+	for (size_t i = 0; i < f->found_count; i++) {
+		struct step s = steps[i];
+		const struct step_series *of = &f->series[s.series];
+		s.begin = i > 0 && steps[i - 1].series == s.series ? last_split : 0;
+		s.end = i + 1 < f->found_count && steps[i + 1].series == s.series ? steps[i + 1].split : of->count;
+		last_split = s.split;
+		double change = step_median(of->values + s.split, s.end - s.split) - step_median(of->values + s.begin, s.split - s.begin);
+		s.ratio = exp(change);
+		if (fabs(change) >= log1p(f->rules->effect_min))
+			steps[kept++] = s;
+	}
+	return kept;
 }
 
 /* Tests a family, keeps its steps, and makes the next family of the stretches beside them. */
@@ -305,5 +319,5 @@ size_t step_find(const struct step_series *series, size_t count, const struct st
 	free(f.family);
 	free(f.pools);
 	*out = f.found;
-	return f.found_count;
+	return bound_steps(&f);
 }

@@ -29,7 +29,7 @@ struct step_rules {
 
 struct step {
 	size_t series;            /* index into the series given */
-	size_t begin, split, end; /* points [begin, split) lie before the step, [split, end) after it */
+	size_t begin, split, end; /* points [begin, split) lie before the step, [split, end) after it; other steps bound them */
 	double ratio;             /* exp(median after - median before) */
 	double t, p, q;
 };

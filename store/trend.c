@@ -1,0 +1,331 @@
+#include "store/trend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/when.h"
+#include "store/change.h"
+#include "store/pair.h"
+#include "store/plot.h"
+
+/* The series that were asked for, each with its changes. */
+struct chosen {
+	const struct series **items;
+	size_t count;
+	const struct change_list *changes;
+};
+
+static bool holds(struct slice text, const char *part)
+{
+	return memmem(text.data, text.len, part, strlen(part)) != NULL;
+}
+
+static bool is_chosen(const struct catalog *c, const struct series *s, const struct trend_options *o)
+{
+	struct member m = {.c = s->of, .row = {.observed_ms = s->points[s->count - 1].observed_ms}};
+	if (o->filter.channel && strcmp(o->filter.channel, c->channels.items[s->slot].name) != 0)
+		return false;
+	return filter_match(&o->filter, &m) && (!o->text || holds(s->of->parts.case_key, o->text) || holds(s->of->parts.workload_label, o->text));
+}
+
+static void choose(const struct catalog *c, const struct change_list *l, const struct trend_options *o, struct chosen *out)
+{
+	*out = (struct chosen){xcalloc(l->series.count + 1, sizeof *out->items), 0, l};
+	for (size_t i = 0; i < l->series.count; i++)
+		if (is_chosen(c, &l->series.items[i], o))
+			out->items[out->count++] = &l->series.items[i];
+}
+
+/* Changes of a series are neighbours in the list. */
+static const struct change *changes_of(const struct change_list *l, const struct series *s, size_t *count)
+{
+	const struct change *first = NULL;
+	*count = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].series == s) {
+			first = *count ? first : &l->items[i];
+			++*count;
+		}
+	return first;
+}
+
+static void put_slice(struct buf *out, struct slice text)
+{
+	buf_add(out, text.data, text.len);
+}
+
+/* `+21.2 % since 33924d2 (0.6.2)` */
+static void put_change(const struct change *h, struct buf *out)
+{
+	const struct series_point *p = h->first_after;
+	buf_printf(out, "%+.1f %% since %.*s (%.*s)", (h->ratio - 1) * 100, release_name_length(p->release), p->release->identity, (int)p->version.len,
+		   p->version.data);
+	if (*h->explained)
+		buf_printf(out, " [%s]", h->explained);
+}
+
+/* ---- several series ---- */
+
+static bool same_slice(struct slice a, struct slice b)
+{
+	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+static bool same_group(const struct series *a, const struct series *b)
+{
+	const struct case_parts *p = &a->of->parts, *q = &b->of->parts;
+	return a->slot == b->slot && same_slice(p->kernel, q->kernel) && same_slice(p->mode, q->mode) && same_slice(p->gpu, q->gpu);
+}
+
+static void put_heading(const struct catalog *c, const struct series *s, FILE *out)
+{
+	const struct case_parts *p = &s->of->parts;
+	fprintf(out, "%.*s, %.*s, %.*s, %s\n", (int)p->kernel.len, p->kernel.data, (int)p->mode.len, p->mode.data, (int)p->gpu.len, p->gpu.data,
+		c->channels.items[s->slot].name);
+}
+
+struct widths {
+	int key, provider, spark;
+};
+
+static void put_line(const struct change_list *l, const struct series *s, const struct widths *w, bool ascii, FILE *out)
+{
+	struct buf line = {0}, text = {0};
+	double *logs = series_logs(s);
+	size_t count;
+	const struct change *h = changes_of(l, s, &count);
+	put_slice(&text, s->of->parts.case_key);
+	plot_pad(&line, text.data, w->key + 2);
+	buf_clear(&text);
+	put_slice(&text, s->of->parts.provider);
+	plot_pad(&line, text.data, w->provider + 2);
+	buf_clear(&text);
+	plot_spark(logs, s->count, ascii, &text);
+	plot_pad(&line, text.data, w->spark);
+	buf_clear(&text);
+	view_quantity(METRIC_LATENCY, s->points[s->count - 1].median_ns, &text);
+	plot_pad(&line, text.data, -11);
+	for (size_t i = 0; i < count; i++) {
+		buf_str(&line, i ? "; " : "  ");
+		put_change(&h[i], &line);
+	}
+	fprintf(out, "  %s\n", line.data);
+	free(logs);
+	buf_fini(&line);
+	buf_fini(&text);
+}
+
+static void put_many(struct catalog *c, const struct chosen *chosen, bool ascii, FILE *out)
+{
+	struct widths w = {0};
+	const struct series *last = NULL;
+	size_t single = 0;
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct series *s = chosen->items[i];
+		if (s->count < 2)
+			continue;
+		w.key = (int)s->of->parts.case_key.len > w.key ? (int)s->of->parts.case_key.len : w.key;
+		w.provider = (int)s->of->parts.provider.len > w.provider ? (int)s->of->parts.provider.len : w.provider;
+		w.spark = (int)s->count > w.spark ? (int)s->count : w.spark;
+	}
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct series *s = chosen->items[i];
+		if (s->count < 2) {
+			single++;
+			continue;
+		}
+		if (!last || !same_group(last, s)) {
+			fputs(last ? "\n" : "", out);
+			put_heading(c, s, out);
+		}
+		put_line(chosen->changes, s, &w, ascii, out);
+		last = s;
+	}
+	if (single)
+		fprintf(out, "%s%zu series of one point are not shown; --case or --json shows them\n", last ? "\n" : "", single);
+}
+
+/* ---- one series ---- */
+
+static void put_point(const struct series_point *p, bool caveats, FILE *out)
+{
+	struct buf line = {0}, text = {0};
+	char observed[WHEN_TEXT + 1];
+	when_text(p->observed_ms, observed);
+	buf_printf(&line, "  %-14.*s  %-8.*s  %.10s %.5s", release_name_length(p->release), p->release->identity, (int)p->version.len, p->version.data, observed, observed + 11);
+	view_quantity(METRIC_LATENCY, p->median_ns, &text);
+	plot_pad(&line, text.data, -11);
+	if (p->p20_ns >= 0 && p->p80_ns >= 0) {
+		buf_clear(&text);
+		view_quantity(METRIC_LATENCY, p->p20_ns, &text);
+		plot_pad(&line, text.data, -11);
+		buf_str(&line, " - ");
+		buf_clear(&text);
+		view_quantity(METRIC_LATENCY, p->p80_ns, &text);
+		buf_add(&line, text.data, text.len);
+	}
+	if (caveats && p->caveats.len)
+		buf_printf(&line, "  %.*s", (int)p->caveats.len, p->caveats.data);
+	fprintf(out, "%s\n", line.data);
+	buf_fini(&line);
+	buf_fini(&text);
+}
+
+static void label_log(double value, struct buf *out)
+{
+	view_quantity(METRIC_LATENCY, llround(exp(value)), out);
+}
+
+static void put_chart(const struct series *s, const struct change *changes, size_t count, struct plot_style style, FILE *out)
+{
+	double *logs = series_logs(s), *low = xcalloc(s->count, sizeof *low), *high = xcalloc(s->count, sizeof *high);
+	bool *marks = xcalloc(s->count, sizeof *marks);
+	struct buf text = {0};
+	for (size_t i = 0; i < s->count; i++) {
+		const struct series_point *p = &s->points[i];
+		low[i] = p->p20_ns > 0 ? log((double)p->p20_ns) : NAN;
+		high[i] = p->p80_ns > 0 ? log((double)p->p80_ns) : NAN;
+	}
+	for (size_t i = 0; i < count; i++)
+		marks[changes[i].split] = true;
+	struct plot_chart chart = {logs, low, high, s->count, marks, label_log, style};
+	plot_chart(&chart, &text);
+	fprintf(out, "\n%s", text.data ? text.data : "");
+	free(logs);
+	free(low);
+	free(high);
+	free(marks);
+	buf_fini(&text);
+}
+
+static bool same_caveats(const struct series *s)
+{
+	for (size_t i = 1; i < s->count; i++)
+		if (!same_slice(s->points[i].caveats, s->points[0].caveats))
+			return false;
+	return true;
+}
+
+static void put_one(struct catalog *c, const struct series *s, const struct change_list *l, struct plot_style style, FILE *out)
+{
+	const struct case_parts *p = &s->of->parts;
+	size_t count, next = 0;
+	const struct change *changes = changes_of(l, s, &count);
+	bool alike = same_caveats(s);
+	put_heading(c, s, out);
+	fprintf(out, "%.*s, %.*s\n", (int)p->provider.len, p->provider.data, (int)p->workload_label.len, p->workload_label.data);
+	if (alike && s->points[0].caveats.len)
+		fprintf(out, "caveats: %.*s\n", (int)s->points[0].caveats.len, s->points[0].caveats.data);
+	fputc('\n', out);
+	for (size_t i = 0; i < s->count; i++) {
+		if (next < count && changes[next].split == i) {
+			struct buf text = {0};
+			put_change(&changes[next], &text);
+			fprintf(out, "  -- %s, p %.2g, q %.2g\n", text.data, changes[next].p, changes[next].q);
+			buf_fini(&text);
+			next++;
+		}
+		put_point(&s->points[i], !alike, out);
+	}
+	put_chart(s, changes, count, style, out);
+}
+
+/* ---- JSON ---- */
+
+static json_t *change_json(const struct change *h)
+{
+	const struct release *r = h->first_after->release;
+	return json_pack("{s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:s}", "since", r->identity, "commit", r->commit, "direction",
+			 h->ratio > 1 ? "slower" : "faster", "split", (json_int_t)h->split, "ratio", h->ratio, "p", h->p, "q", h->q, "explained",
+			 h->explained);
+}
+
+static int put_json(struct catalog *c, const struct series *s, const struct change_list *l, FILE *out)
+{
+	struct buf text = {0};
+	size_t count;
+	const struct change *h = changes_of(l, s, &count);
+	json_t *o = series_json(c, s), *points = json_array(), *changes = json_array();
+	for (size_t i = 0; i < s->count; i++)
+		json_array_append_new(points, series_point_json(c, &s->points[i]));
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(changes, change_json(&h[i]));
+	json_object_set_new(o, "type", json_string("series"));
+	json_object_set_new(o, "policy", json_string(l->policy));
+	json_object_set_new(o, "points", points);
+	json_object_set_new(o, "changes", changes);
+	int rc = c->err->code ? -1 : json_canonical(o, &text, c->err);
+	if (rc == 0)
+		fprintf(out, "%s\n", text.data);
+	json_decref(o);
+	buf_fini(&text);
+	return rc;
+}
+
+/* ---- the method itself ---- */
+
+static double percent(size_t part, size_t whole)
+{
+	return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+static int put_measure(struct catalog *c, const struct trend_options *o, FILE *out)
+{
+	struct change_measure m;
+	if (change_measure(c, o->config, o->measure, 1.15, &m))
+		return -1;
+	if (o->json) {
+		fprintf(out,
+			"{\"falseAlarms\":%zu,\"found\":%zu,\"nights\":%zu,\"nightsWithAlarm\":%zu,\"planted\":%zu,\"quietFound\":%zu,\"quietPlanted\":%zu,"
+			"\"series\":%zu,\"steadyAlarms\":%zu,\"type\":\"measure\"}\n",
+			m.false_alarms, m.found, m.shuffles, m.nights_with_alarm, m.planted, m.quiet_found, m.quiet_planted, m.series, m.steady_alarms);
+		return 0;
+	}
+	fprintf(out, "shuffled: %zu of %zu series raise a change (%.3f %%), in %zu of %zu nights of %zu series\n", m.false_alarms,
+		m.series * m.shuffles, percent(m.false_alarms, m.series * m.shuffles), m.nights_with_alarm, m.shuffles, m.series);
+	fprintf(out, "  of these %zu in series that have no change as they are\n", m.steady_alarms);
+	fprintf(out, "slower by 15 %% from a random point on: found in %zu of %zu series; in %zu of the %zu that stray by under 2 %%\n", m.found,
+		m.planted, m.quiet_found, m.quiet_planted);
+	return 0;
+}
+
+/* ---- the verb ---- */
+
+static int print_chosen(struct catalog *c, const struct chosen *chosen, const struct trend_options *o, FILE *out)
+{
+	struct plot_style style = plot_style_of(out);
+	int rc = 0;
+	style.ascii = style.ascii || o->ascii;
+	if (chosen->count == 0)
+		return err_set(c->err, ERR_NOTFOUND, "no latency of %s passes the filter", o->filter.kernel ? o->filter.kernel : "any kernel");
+	if (o->from)
+		return pair_print(c, chosen->items, chosen->count, o->from, o->to, o->json, out);
+	for (size_t i = 0; o->json && i < chosen->count && rc == 0; i++)
+		rc = put_json(c, chosen->items[i], chosen->changes, out);
+	if (!o->json && chosen->count == 1)
+		put_one(c, chosen->items[0], chosen->changes, style, out);
+	else if (!o->json)
+		put_many(c, chosen, style.ascii, out);
+	return rc;
+}
+
+int trend_print(struct catalog *c, const struct trend_options *o, FILE *out)
+{
+	struct change_options options = {.config = o->config};
+	struct change_list changes;
+	struct chosen chosen;
+	if (!o->from != !o->to)
+		return err_set(c->err, ERR_USAGE, "--from and --to go together");
+	if (o->measure)
+		return put_measure(c, o, out);
+	int rc = change_points(c, &options, &changes);
+	if (rc == 0) {
+		choose(c, &changes, o, &chosen);
+		rc = print_chosen(c, &chosen, o, out);
+		free(chosen.items);
+	}
+	change_list_fini(&changes);
+	return rc;
+}
