@@ -42,6 +42,8 @@ int lines_next(struct lines *l, size_t max, struct slice *out, struct err *e)
 		const char *start = l->buf.data + l->at;
 		size_t held = l->buf.len - l->at;
 		const char *end = memchr(start + seen, '\n', held - seen);
+		if ((end ? (size_t)(end - start) : held) > max)
+			return err_at(e, ERR_DATA, "standard input", l->number + 1, 0, "a line longer than %zu bytes", max);
 		if (end) {
 			*out = (struct slice){start, (size_t)(end - start)};
 			l->at += out->len + 1;
@@ -52,8 +54,6 @@ int lines_next(struct lines *l, size_t max, struct slice *out, struct err *e)
 			return 0;
 		if (l->ended)
 			return err_at(e, ERR_DATA, "standard input", l->number + 1, 0, "the last line was cut off");
-		if (held > max)
-			return err_at(e, ERR_DATA, "standard input", l->number + 1, 0, "a line longer than %zu bytes", max);
 		seen = held;
 		if (fill(l, e))
 			return -1;
