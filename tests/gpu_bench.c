@@ -37,27 +37,10 @@ static int enqueue(void *state, void *stream)
 }
 
 struct row {
-    double ns, p20, p80, graph_ns, source_ns, host_ns, mhz, arranged_ns[3];
+    double ns, p20, p80, graph_ns, source_ns, host_ns, mhz;
     int64_t samples;
     int nodes;
 };
-
-/* Median of some samples in another arrangement. */
-static int time_arranged(struct bench *b, const struct bench_call *c, bool hold_first, size_t flush_bytes, double *out, struct err *e)
-{
-    enum { N = 31 };
-    double ns[N];
-    int rc = 0;
-    bench_arrange(b, hold_first, flush_bytes);
-    for (int i = 0; i < N && rc == 0; i++) {
-        struct bench_sample s = { 0 };
-        rc = bench_one(b, c, 7000u + (uint64_t)i, &s, e);
-        ns[i] = s.ns;
-    }
-    bench_arrange(b, true, 0);
-    *out = rc == 0 ? stats_quantile(ns, N, 0.5) : 0;
-    return rc;
-}
 
 static int time_call(struct bench *b, const struct bench_call *c, struct row *row, struct err *e)
 {
@@ -70,10 +53,7 @@ static int time_call(struct bench *b, const struct bench_call *c, struct row *ro
     limits.cap_ns = 0.5e9;
     limits.least_samples = 60;
     if (bench_warm(b, c, 0.05e9, e) != 0 || bench_block(b, c, &limits, 1, &block, e) != 0
-        || bench_graph(b, c, 21, 5000, &row->graph_ns, &row->nodes, e) != 0 || bench_source(b, c, 20, &source, e) != 0
-        || time_arranged(b, c, true, (size_t)256 << 20, &row->arranged_ns[0], e) != 0
-        || time_arranged(b, c, true, (size_t)512 << 20, &row->arranged_ns[1], e) != 0
-        || time_arranged(b, c, false, (size_t)256 << 20, &row->arranged_ns[2], e) != 0)
+        || bench_graph(b, c, 21, 5000, &row->graph_ns, &row->nodes, e) != 0 || bench_source(b, c, 20, &source, e) != 0)
         return -1;
     row->samples = block.samples;
     row->source_ns = source.median_ns;
@@ -96,10 +76,9 @@ static void print_time(FILE *out, const struct gpu_check *k, const struct ki_cas
     double other = k->pass == KI_FORWARD ? k->of->best_us[0] : k->pass == KI_BACKWARD ? k->of->best_us[1] : 0;
     if (other > 0)
         snprintf(best, sizeof best, "best other %.1f: %.2fx%s", other, other / us, us > other ? " SLOWER" : "");
-    fprintf(out, "%-28s %-8s %-4s %-20s %9.2f us %5.0f GB/s %5.2f  graph %.2f (%d) src %.2f h %.1f arr %.2f/%.2f/%.2f n %lld spread %.1f%% %4.0f MHz %s\n",
+    fprintf(out, "%-28s %-8s %-4s %-20s %9.2f us %5.0f GB/s %5.2f  graph %.2f (%d) src %.2f h %.1f n %lld spread %.1f%% %4.0f MHz %s\n",
         k->of->name, ki_pass_name(k->pass), ki_dtype_name(k->dtype), gpu_shape(k->of, shape, sizeof shape), us, gbps,
-        gbps / copy_gbps, row->graph_ns * 1e-3, row->nodes, row->source_ns * 1e-3, row->host_ns * 1e-3, row->arranged_ns[0] * 1e-3,
-        row->arranged_ns[1] * 1e-3, row->arranged_ns[2] * 1e-3, (long long)row->samples, 100 * (row->p80 - row->p20) / row->ns, row->mhz, best);
+        gbps / copy_gbps, row->graph_ns * 1e-3, row->nodes, row->source_ns * 1e-3, row->host_ns * 1e-3, (long long)row->samples, 100 * (row->p80 - row->p20) / row->ns, row->mhz, best);
     fflush(out);
 }
 
@@ -150,12 +129,6 @@ static int enqueue_copy(void *state, void *stream)
     return bench_copy(stream, c->to, c->from, c->size_bytes);
 }
 
-static int enqueue_memcpy(void *state, void *stream)
-{
-    struct copied *c = state;
-    return bench_memcpy(stream, c->to, c->from, c->size_bytes);
-}
-
 static int enqueue_spin(void *state, void *stream)
 {
     return bench_spin(stream, *(double *)state);
@@ -174,18 +147,17 @@ static double median_of(struct bench *b, int (*enqueue_it)(void *, void *), void
     return stats_quantile(ns, n, 0.5);
 }
 
-/* Large copies, bytes read and written: by a kernel and by the driver; the better of the two. 0 without the memory for it. */
+/* The best of large copies, bytes read and written; 0 without the memory for it. */
 static double copy_bandwidth(struct bench *b, FILE *out, struct err *e)
 {
     double best = 0;
-    for (size_t size_bytes = (size_t)256 << 20; size_bytes <= (size_t)4 << 30; size_bytes *= 4) {
+    for (size_t size_bytes = (size_t)1 << 30; size_bytes <= (size_t)4 << 30; size_bytes *= 2) {
         struct copied c = { NULL, NULL, size_bytes };
         if (place_cuda.alloc(&c.to, size_bytes) != 0 || place_cuda.alloc(&c.from, size_bytes) != 0 || !c.to || !c.from)
             break;
-        double kernel = 2 * (double)size_bytes / median_of(b, enqueue_copy, &c, 11, e);
-        double driver = 2 * (double)size_bytes / median_of(b, enqueue_memcpy, &c, 11, e);
-        fprintf(out, "copy of %zu MiB: kernel %.0f, memcpy %.0f GB/s (bytes read and written)\n", size_bytes >> 20, kernel, driver);
-        best = fmax(best, fmax(kernel, driver));
+        double gbps = 2 * (double)size_bytes / median_of(b, enqueue_copy, &c, 11, e);
+        fprintf(out, "copy of %zu MiB: %.0f GB/s (bytes read and written)\n", size_bytes >> 20, gbps);
+        best = fmax(best, gbps);
         place_cuda.release(c.to);
         place_cuda.release(c.from);
     }
@@ -195,15 +167,12 @@ static double copy_bandwidth(struct bench *b, FILE *out, struct err *e)
 static void print_spins(struct bench *b, FILE *out, struct err *e)
 {
     const double known[] = { 0, 10e3, 50e3, 200e3, 1000e3 };
-    for (int hold_first = 0; hold_first < 2; hold_first++) {
-        bench_arrange(b, hold_first, 0);
-        fprintf(out, "known lengths, us, %s:", hold_first ? "behind a flush" : "behind the hold");
-        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
-            double length = known[k];
-            fprintf(out, " %g: %.2f", length * 1e-3, median_of(b, enqueue_spin, &length, 21, e) * 1e-3);
-        }
-        fprintf(out, "\n");
+    fprintf(out, "known lengths, us:");
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+        double length = known[k];
+        fprintf(out, " %g: %.2f", length * 1e-3, median_of(b, enqueue_spin, &length, 21, e) * 1e-3);
     }
+    fprintf(out, "\n");
 }
 
 static struct bench *open_bench(struct err *e)

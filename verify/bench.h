@@ -104,10 +104,6 @@ int bench_source(struct bench *, const struct bench_call *, double budget_ms, st
 /* A call that lasts a known time by the device's nanosecond timer, and one that copies; for sentinels and controls. */
 int bench_spin(void *stream, double ns) BENCH_OPTIONAL;
 int bench_copy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
-int bench_memcpy(void *stream, void *to, const void *from, size_t size_bytes) BENCH_OPTIONAL;
-/* How a sample is arranged: the holding kernel before the flush or after it, how much the flush writes (0: twice the L2). */
-void bench_arrange(struct bench *, bool hold_first, size_t flush_bytes) BENCH_OPTIONAL;
-
 #ifndef __cplusplus
 static inline bool bench_built_in(void)
 {

@@ -6,6 +6,7 @@
 
 static const double sigma_host = 0.025;       /* between hosts, until measured */
 static const double timer_ns = 32;            /* resolution of the source's timer */
+static const double source_share = 1.03, source_ns = 1500; /* what T_src may exceed T_dev by, device class */
 static const double confirm = 0.04879016416943205; /* ln 1.05 */
 static const double differ = 0.09531017980432493;  /* ln 1.10 */
 
@@ -49,7 +50,7 @@ enum rerun_class rerun_class_of(double t_dev_ns, double t_src_ns, double h_ns, d
     *rho = h_ns / (flush_ns + t_dev_ns);
     if (*rho >= 1.4)
         return CLASS_LAUNCH;
-    return *rho <= 0.5 && t_src_ns <= 1.03 * t_dev_ns ? CLASS_DEVICE : CLASS_MIXED;
+    return *rho <= 0.5 && t_src_ns <= fmax(source_share * t_dev_ns, t_dev_ns + source_ns) ? CLASS_DEVICE : CLASS_MIXED;
 }
 
 double verdict_width_p90(double median_ns)

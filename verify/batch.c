@@ -1,0 +1,326 @@
+#include "verify/batch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/when.h"
+#include "verify/sentinel.h"
+#include "verify/stats.h"
+#include "verify/watch.h"
+
+enum { SENTINELS_EVERY = 16 };
+static const double device_seconds = 120, control_seconds = 30;
+
+/* A batch while it runs. */
+struct running {
+    struct batch *batch;
+    struct watch watch;
+    struct nvml *nvml;
+    bool gone; /* no usable device any more */
+};
+
+static void tell(const struct batch *b, const char *format, const char *what, const char *how)
+{
+    char line[600];
+    if (!b->options.progress)
+        return;
+    snprintf(line, sizeof line, format, what, how);
+    b->options.progress(b->options.progress_state, line);
+}
+
+static void make_void(struct batch *b, const char *format, const char *what)
+{
+    if (!b->void_reason[0])
+        snprintf(b->void_reason, sizeof b->void_reason, format, what);
+}
+
+static void random_hex(char *out, size_t bytes)
+{
+    unsigned char raw[32] = { 0 };
+    if (getrandom(raw, bytes, 0) != (ssize_t)bytes)
+        memset(raw, 0x5a, sizeof raw);
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(out + 2 * i, 3, "%02x", raw[i]);
+}
+
+static struct request request_of(enum ask ask)
+{
+    struct request q = { .ask = ask };
+    random_hex(q.nonce, 16);
+    return q;
+}
+
+/* Ask, and give the device up when no process can be started. */
+static int ask(struct running *r, const struct request *q, double seconds, struct reply *reply, double *wall_ns)
+{
+    struct err e = { 0 };
+    if (!r->gone && watch_ask(&r->watch, q, seconds, &r->batch->arena, reply, wall_ns, &e) == 0)
+        return 0;
+    r->gone = true;
+    *reply = (struct reply){ .text = "no measured process can be started any more" };
+    snprintf(reply->status, sizeof reply->status, "runtime_error");
+    return -1;
+}
+
+static bool passed(const struct reply *r)
+{
+    return strcmp(r->status, "passed") == 0;
+}
+
+/* What the device is; after a process was lost, whether it is still there. */
+static int ask_device(struct running *r, struct device_cuda *out, char *why, size_t why_size)
+{
+    struct request q = request_of(ASK_DEVICE);
+    struct reply reply;
+    double wall_ns;
+    int rc = ask(r, &q, device_seconds, &reply, &wall_ns);
+    if (rc == 0 && passed(&reply)) {
+        *out = reply.device;
+        return 0;
+    }
+    snprintf(why, why_size, "%s", reply.text);
+    return -1;
+}
+
+static void read_sentinels(struct running *r)
+{
+    struct batch *b = r->batch;
+    struct request q = request_of(ASK_SENTINELS);
+    struct reply reply;
+    double wall_ns;
+    if (!b->timed || r->gone || b->sentinels == BATCH_SENTINELS_MAX)
+        return;
+    ask(r, &q, device_seconds, &reply, &wall_ns);
+    if (passed(&reply))
+        b->sentinel[b->sentinels++] = reply.sentinels;
+    else
+        make_void(b, "sentinels could not be read: %.200s", reply.text);
+}
+
+/* Run one control and note how it was refused. */
+static void run_control(struct running *r, const struct control *c)
+{
+    struct batch *b = r->batch;
+    struct control_outcome *o = &b->control[b->controls++];
+    struct request q = request_of(ASK_BLOCK);
+    struct reply reply;
+    double wall_ns;
+    *o = (struct control_outcome){ .control = c };
+    q.pass = KI_FORWARD;
+    q.whole = true;
+    q.seed = 11;
+    q.source_budget_ms = 1;
+    snprintf(q.control, sizeof q.control, "%s", c->name);
+    if (control_case(place_find(b->options.device), &q.work) != 0)
+        return;
+    ask(r, &q, control_seconds, &reply, &wall_ns);
+    struct ki_floor floor = q.work.operation->floor(&q.work, q.pass);
+    double light = b->timed ? light_ns(&floor, &b->hardware.peak, (double)b->cuda.l2_bytes) : 0;
+    const char *forged = reply_check(&q, &reply, wall_ns, c->number == 6 ? light : 0);
+    o->ran = true;
+    if (c->number == 6) {
+        o->refused = forged != NULL;
+        snprintf(o->how, sizeof o->how, "%s", forged ? forged : "the answer was believed");
+    } else {
+        o->refused = strcmp(reply.status, "suspected_reward_hack") == 0 || strcmp(reply.status, "policy_violation") == 0
+            || strcmp(reply.status, "incorrect_numerical") == 0;
+        snprintf(o->how, sizeof o->how, "%.200s", reply.text[0] ? reply.text : reply.status);
+    }
+    tell(b, o->refused ? "control %s: refused, %s" : "control %s: ACCEPTED, %s", c->name, o->how);
+    if (!o->refused)
+        make_void(b, "the control %s was not refused", c->name);
+}
+
+static void run_controls(struct running *r)
+{
+    for (size_t i = 0; control_at(i); i++)
+        if (r->batch->timed || !control_at(i)->needs_cuda)
+            run_control(r, control_at(i));
+}
+
+static double light_here(const struct batch *b, const struct job *j)
+{
+    struct ki_floor floor = j->work.operation->floor(&j->work, j->pass);
+    return b->timed ? light_ns(&floor, &b->hardware.peak, (double)b->cuda.l2_bytes) : 0;
+}
+
+static void keep_block(struct outcome *o, const struct reply *r)
+{
+    struct block *k = &o->block[o->blocks++];
+    double mhz = 0;
+    *k = (struct block){ .samples = r->samples, .throttled = r->throttled, .compared = r->compared, .ns = r->ns, .cycles = r->cycles,
+        .half_width = r->half_width, .source = r->source, .power_capped = r->power_capped };
+    double *copy = xmalloc((size_t)(r->samples + 1) * sizeof *copy);
+    memcpy(copy, r->ns, (size_t)r->samples * sizeof *copy);
+    k->median_ns = stats_quantile(copy, r->samples, 0.5);
+    free(copy);
+    for (int64_t i = 0; i < r->samples; i++)
+        mhz += r->cycles[i] / r->ns[i] * 1e3 / (double)r->samples;
+    k->clock_mhz = mhz;
+}
+
+/* Take a reply into the outcome of its job. */
+static void settle(struct batch *b, struct outcome *o, const struct request *q, const struct reply *r, double wall_ns)
+{
+    const char *forged = reply_check(q, r, wall_ns, light_here(b, o->job));
+    snprintf(o->status, sizeof o->status, "%s", forged ? "suspected_reward_hack" : r->status);
+    snprintf(o->text, sizeof o->text, "%s", forged ? forged : r->text);
+    o->compared += r->compared;
+    if (r->checked) {
+        o->checked = true;
+        o->check = r->result;
+    }
+    if (q->whole) {
+        o->graph_ns = r->graph_ns;
+        o->nodes = r->nodes;
+        o->tensor_bytes = r->tensor_bytes;
+    }
+    if (!forged && passed(r) && r->timed)
+        keep_block(o, r);
+}
+
+/* The job and the round decide what the inputs are. Below 2^52, so that JSON can hold it. */
+static uint64_t seed_of(const struct job *j, int round)
+{
+    uint64_t head;
+    memcpy(&head, j->digest.bytes, sizeof head);
+    return draw_bits(head, (uint64_t)round) >> 12;
+}
+
+/* A process was lost, or ended itself because its device failed: is the device still there? */
+static void look_for_device(struct running *r)
+{
+    struct device_cuda now;
+    char why[256];
+    if (r->gone || !r->batch->timed || r->watch.pid || ask_device(r, &now, why, sizeof why) == 0)
+        return;
+    r->gone = true;
+    make_void(r->batch, "the GPU is gone: %.200s", why);
+}
+
+/* One block of one case. */
+static void run_case(struct running *r, struct outcome *o, int round, bool first)
+{
+    struct batch *b = r->batch;
+    struct request q = request_of(ASK_BLOCK);
+    struct reply reply;
+    double wall_ns = 0;
+    q.work = o->job->work;
+    q.pass = o->job->pass;
+    q.seed = seed_of(o->job, round);
+    q.memory_bytes = o->job->memory_bytes ? o->job->memory_bytes : b->timed ? b->cuda.memory_bytes / 20 * 17 : 0;
+    q.source_budget_ms = o->job->source_budget_ms < 100 ? o->job->source_budget_ms : 100;
+    q.first = first;
+    q.whole = round == 0;
+    if (round == 0)
+        o->observed_ms = when_now_ms();
+    ask(r, &q, o->job->wall_seconds, &reply, &wall_ns);
+    settle(b, o, &q, &reply, wall_ns);
+    if (strcmp(o->status, "passed") != 0)
+        tell(b, "%s: %s", job_title(o->job, &b->arena), o->text[0] ? o->text : o->status);
+    look_for_device(r);
+}
+
+/* One round in a fresh process. Where a round begins moves on, so that no case is always the first. */
+static void run_round(struct running *r, int round)
+{
+    struct batch *b = r->batch;
+    read_sentinels(r);
+    if (round == 0)
+        run_controls(r);
+    for (int i = 0; i < b->outcomes; i++) {
+        struct outcome *o = &b->outcome[(i + round * b->outcomes / b->options.rounds) % b->outcomes];
+        if (strcmp(o->status, "passed") == 0)
+            run_case(r, o, round, round == 0 && i == 0);
+        if (i % SENTINELS_EVERY == SENTINELS_EVERY - 1 && i + 1 < b->outcomes)
+            read_sentinels(r);
+    }
+    read_sentinels(r);
+    watch_end(&r->watch);
+}
+
+static int open_device(struct running *r, struct err *e)
+{
+    struct batch *b = r->batch;
+    char why[256], path[4096];
+    device_host_read(&b->host);
+    if (!b->timed)
+        return 0;
+    if (ask_device(r, &b->cuda, why, sizeof why) != 0)
+        return err_set(e, ERR_UNAVAILABLE, "%s", why);
+    r->nvml = nvml_open(b->cuda.pci_bus);
+    nvml_read(r->nvml, &b->nvml);
+    nvml_health(r->nvml, &b->before);
+    snprintf(path, sizeof path, "%s/hardware.json", b->options.config);
+    return hardware_find(path, b->cuda.name, b->cuda.major, b->cuda.minor, &b->arena, &b->hardware, e);
+}
+
+/* What the batch as a whole says about itself. */
+static void close_device(struct running *r)
+{
+    struct batch *b = r->batch;
+    nvml_health(r->nvml, &b->after);
+    if (b->after.xid > b->before.xid)
+        make_void(b, "the driver reported an error (Xid) during the batch%s", "");
+    if (b->after.ecc_uncorrected > b->before.ecc_uncorrected)
+        make_void(b, "uncorrected memory errors during the batch%s", "");
+    const char *drift = b->timed ? sentinels_check(b->sentinel, b->sentinels) : NULL;
+    if (drift)
+        make_void(b, "%s", drift);
+    nvml_close(r->nvml);
+}
+
+static void prepare_outcomes(struct batch *b, const struct job *jobs, int n)
+{
+    b->outcome = arena_alloc(&b->arena, ((size_t)n + 1) * sizeof *b->outcome);
+    b->outcomes = n;
+    for (int i = 0; i < n; i++) {
+        b->outcome[i].job = &jobs[i];
+        b->outcome[i].graph_ns = NAN;
+        snprintf(b->outcome[i].status, sizeof b->outcome[i].status, "passed");
+    }
+}
+
+int batch_run(struct batch *b, const struct batch_options *options, const struct job *jobs, int n, struct err *e)
+{
+    struct command command = { .count = 0 };
+    *b = (struct batch){ .options = *options, .timed = strcmp(options->device, "cuda") == 0 };
+    struct running r = { .batch = b };
+    random_hex(b->id, 16);
+    prepare_outcomes(b, jobs, n);
+    command_add(&command, options->worker);
+    command_add(&command, "worker");
+    command_add(&command, options->device);
+    command_add(&command, options->config);
+    watch_init(&r.watch, &command);
+    int rc = open_device(&r, e);
+    for (int round = 0; round < (b->timed ? options->rounds : 1) && rc == 0; round++)
+        run_round(&r, round);
+    b->processes = r.watch.starts;
+    watch_fini(&r.watch);
+    close_device(&r);
+    return rc;
+}
+
+void batch_fini(struct batch *b)
+{
+    arena_fini(&b->arena);
+}
+
+double *batch_pool(const struct outcome *o, struct arena *a, int64_t count[VERDICT_BLOCKS_MAX], int64_t *total)
+{
+    *total = 0;
+    for (int i = 0; i < o->blocks; i++) {
+        count[i] = o->block[i].samples;
+        *total += count[i];
+    }
+    double *all = arena_alloc(a, (size_t)(*total + 1) * sizeof *all), *at = all;
+    for (int i = 0; i < o->blocks; i++) {
+        memcpy(at, o->block[i].ns, (size_t)count[i] * sizeof *all);
+        at += count[i];
+    }
+    return all;
+}

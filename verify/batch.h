@@ -1,0 +1,81 @@
+/* A batch: jobs rerun together on one device, with what must hold for all of them. Round after round a fresh process makes one block of
+ * every case; sentinels are read at the start and end of each round and between the cases, negative controls run in the
+ * first. A batch that accepts a control, or whose sentinels or health counters move, is void, and says why. */
+#ifndef KI_VERIFY_BATCH_H
+#define KI_VERIFY_BATCH_H
+
+#include "normalize/build.h"
+#include "verify/control.h"
+#include "verify/hardware.h"
+#include "verify/job.h"
+#include "verify/verdict.h"
+#include "verify/wire.h"
+
+enum { BATCH_SENTINELS_MAX = 256, BATCH_CONTROLS_MAX = 24 };
+
+struct batch_options {
+    const char *device;         /* "cuda" or "cpu" */
+    const char *config;         /* directory */
+    const char *worker;         /* program that is the measured process: this one, with the word `worker` */
+    int rounds;                 /* blocks of each case */
+    void (*progress)(void *state, const char *line); /* may be NULL */
+    void *progress_state;
+};
+
+/* A block of a case. Arrays live in the batch's arena. */
+struct block {
+    int64_t samples, throttled, compared;
+    double *ns, *cycles;
+    double median_ns, half_width, clock_mhz;
+    struct bench_source source;
+    bool power_capped;
+};
+
+/* What became of a job. */
+struct outcome {
+    const struct job *job;
+    char status[32], text[256];
+    struct block block[VERDICT_BLOCKS_MAX];
+    int blocks;
+    bool checked;
+    struct compare_result check;
+    double graph_ns; /* NAN when the second method was not used */
+    int nodes;
+    int64_t compared, tensor_bytes, observed_ms;
+};
+
+struct control_outcome {
+    const struct control *control;
+    bool ran, refused;
+    char how[256];
+};
+
+struct batch {
+    struct arena arena;
+    char id[33];
+    struct batch_options options;
+    bool timed;                 /* a GPU; the CPU device times nothing */
+    struct device_cuda cuda;
+    struct device_nvml nvml;
+    struct device_host host;
+    struct hardware hardware;
+    struct object environment;
+    struct device_health before, after;
+    struct sentinels sentinel[BATCH_SENTINELS_MAX];
+    int sentinels;
+    struct control_outcome control[BATCH_CONTROLS_MAX];
+    int controls;
+    struct outcome *outcome;
+    int outcomes;
+    char void_reason[256];      /* "" when the batch stands */
+    int processes;              /* measured processes that were started */
+};
+
+/* Runs the jobs. ERR_UNAVAILABLE when there is no such device here; whatever happens to a job is in its outcome. */
+int batch_run(struct batch *, const struct batch_options *, const struct job *jobs, int n, struct err *);
+void batch_fini(struct batch *);
+
+/* The pooled windows of an outcome, block after block, and how many in each. */
+double *batch_pool(const struct outcome *, struct arena *, int64_t count[VERDICT_BLOCKS_MAX], int64_t *total);
+
+#endif

@@ -1,0 +1,200 @@
+#include "verify/measure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify/control.h"
+#include "verify/stats.h"
+#include "verify/trial.h"
+
+enum { CPU_BYTES_MAX = 1 << 28, CPU_CALLS = 12, GRAPH_SAMPLES = 21 };
+static const double agree = 0.03, agree_node_ns = 1000; /* two methods: 3%, or a microsecond for each kernel of the call */
+
+static void say(struct reply *r, const char *status, const char *text)
+{
+    snprintf(r->status, sizeof r->status, "%s", status);
+    snprintf(r->text, sizeof r->text, "%s", text);
+}
+
+/* A call was refused by the checks round a timed call: it passed on its own, so it knows when it is watched. */
+static int refused(struct reply *r, const struct trial *t, const struct bench *b)
+{
+    const char *by_timer = b ? bench_refused(b) : NULL;
+    if (by_timer)
+        say(r, "suspected_reward_hack", by_timer);
+    else
+        say(r, t->result.status == COMPARE_MUTATION ? "policy_violation" : "suspected_reward_hack", t->result.text);
+    return 0;
+}
+
+static int failed(struct reply *r, const struct trial *t, struct err *e)
+{
+    const char *text = t->result.status == COMPARE_RUNTIME && t->result.text[0] ? t->result.text : e->text;
+    say(r, e->code == ERR_TEMP ? "resource_exceeded" : "runtime_error", "");
+    snprintf(r->text, sizeof r->text, "%.250s", text);
+    return e->code == ERR_TEMP ? 0 : -1;
+}
+
+/* The whole check of one call. 0 go on, 1 it failed (the reply says how), -1. */
+static int check(struct trial *t, struct reply *r, struct err *e)
+{
+    if (trial_check(t, e) != 0)
+        return failed(r, t, e) < 0 ? -1 : 1;
+    r->checked = t->result.tensors > 0;
+    r->result = t->result;
+    if (t->result.status == COMPARE_PASSED)
+        return 0;
+    say(r, compare_status_text(t->result.status), t->result.text);
+    return t->result.status == COMPARE_RUNTIME ? -1 : 1;
+}
+
+/* Hold a call with everything queued, look on, and look again when all is over. */
+static int hold(struct bench *b, struct bench_call *c, struct trial *t, struct err *e)
+{
+    t->hash_outputs = true;
+    int rc = bench_held(b, c, 2e6, 0, trial_look, e);
+    t->hash_outputs = false;
+    return rc;
+}
+
+static int second_method(struct bench *b, struct bench_call *c, struct trial *t, struct reply *r, struct err *e)
+{
+    t->one_set = true;
+    t->current = 0;
+    int rc = bench_graph(b, c, GRAPH_SAMPLES, 100000, &r->graph_ns, &r->nodes, e);
+    t->one_set = false;
+    if (rc == 0 && r->nodes < 1) {
+        t->result.status = COMPARE_UNWRITTEN;
+        snprintf(t->result.text, sizeof t->result.text, "did nothing while it was captured");
+        rc = 1;
+    }
+    return rc;
+}
+
+static void keep(struct reply *r, const struct bench_block *block)
+{
+    r->samples = block->samples;
+    r->throttled = block->throttled;
+    r->complete = block->complete;
+    r->half_width = block->half_width;
+    for (int64_t i = 0; i < block->samples; i++) {
+        r->ns[i] = block->sample[i].ns;
+        r->cycles[i] = block->sample[i].cycles;
+    }
+}
+
+/* Two ways to measure the same must give the same. */
+static bool methods_agree(const struct reply *r)
+{
+    double *copy = xmalloc((size_t)r->samples * sizeof *copy);
+    memcpy(copy, r->ns, (size_t)r->samples * sizeof *copy);
+    double median = stats_quantile(copy, r->samples, 0.5);
+    free(copy);
+    return fabs(r->graph_ns - median) <= fmax(agree * median, agree_node_ns * r->nodes);
+}
+
+static int timed_calls(struct bench *b, struct bench_call *c, struct trial *t, const struct request *q, struct reply *r, struct err *e)
+{
+    struct bench_limits limits = bench_defaults;
+    struct bench_block block = { .sample = xmalloc(WIRE_SAMPLES_MAX * sizeof *block.sample), .room = WIRE_SAMPLES_MAX };
+    if (q->control[0]) {
+        limits.least_samples = 60;
+        limits.cap_ns = 0;
+    }
+    limits.warm_ns = q->control[0] ? 1e6 : q->first ? 1e9 : limits.warm_ns;
+    trial_choose(t, q->control[0] ? TRIAL_CHOSEN_MAX : 2, 1, t->set[0].size_bytes > (size_t)1 << 30 ? 20 : 60);
+    int rc = bench_warm(b, c, limits.warm_ns, e);
+    if (rc == 0)
+        rc = bench_block(b, c, &limits, 1, &block, e);
+    if (rc == 0)
+        keep(r, &block);
+    free(block.sample);
+    return rc;
+}
+
+/* All that has to do with the clock. 0, 1 (refused) or -1. */
+static int time_calls(struct bench *b, struct trial *t, const struct request *q, struct reply *r, struct err *e)
+{
+    struct bench_call c = { trial_prepare, trial_enqueue, trial_after, trial_accept, t };
+    int rc = q->whole ? hold(b, &c, t, e) : 0;
+    if (rc == 0)
+        rc = timed_calls(b, &c, t, q, r, e);
+    if (rc == 0 && q->whole)
+        rc = second_method(b, &c, t, r, e);
+    if (rc == 0 && !q->control[0])
+        rc = bench_source(b, &c, q->source_budget_ms, &r->source, e);
+    r->timed = rc == 0;
+    return rc;
+}
+
+static int run(const struct place *place, struct bench *b, struct nvml *nvml, struct trial *t, const struct request *q, struct reply *r, struct err *e)
+{
+    int rc = q->whole ? check(t, r, e) : 0;
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    rc = b ? time_calls(b, t, q, r, e) : trial_run(t, CPU_CALLS, q->control[0] ? TRIAL_CHOSEN_MAX : 2, e);
+    r->compared = t->compared;
+    r->power_capped = nvml && nvml_power_capped(nvml);
+    if (rc == 0 && b)
+        rc = trial_finish(t, e);
+    if (rc != 0)
+        return rc < 0 ? failed(r, t, e) : refused(r, t, b);
+    if (!b || q->control[0])
+        say(r, "passed", "");
+    else if (!r->complete)
+        say(r, "incomplete_evidence", r->throttled ? "no clean samples: the clock was held down" : "the wall clock ended the block early");
+    else if (q->whole && !methods_agree(r))
+        say(r, "incomplete_evidence", "two methods of timing disagree by more than 3%");
+    else
+        say(r, "passed", "");
+    (void)place;
+    return 0;
+}
+
+static int begin(const struct place *place, const struct request *q, struct control_state **control, struct implementation *by, struct reply *r,
+    struct err *e)
+{
+    const char *reason = "";
+    *by = compare_own(place);
+    if (!place->has(q->work.operation)) {
+        say(r, "compile_error", "no device code for the operation in this program");
+        return 1;
+    }
+    if (place->setup(&q->work, &reason) != 0) {
+        say(r, "runtime_error", reason);
+        return 1;
+    }
+    if (q->control[0] && control_begin(q->control, place, control, by, e) != 0) {
+        say(r, "policy_violation", "no such control");
+        return 1;
+    }
+    return 0;
+}
+
+int measure_block(const struct place *place, struct bench *b, struct nvml *nvml, const struct request *q, const struct tolerances *tolerances,
+    struct reply *r, struct err *e)
+{
+    struct control_state *control = NULL;
+    struct implementation by;
+    struct trial t = { 0 };
+    struct tolerance by_tensor[KI_MAX_TENSORS];
+    size_t memory = q->memory_bytes > 0 ? (size_t)q->memory_bytes : SIZE_MAX / 4;
+    r->graph_ns = NAN;
+    r->tensor_bytes = (int64_t)tensors_size_bytes(&q->work, KI_BIT(q->pass));
+    if (tolerances_of(tolerances, q->work.operation, by_tensor, e) != 0)
+        return failed(r, &t, e);
+    if (!b && r->tensor_bytes > CPU_BYTES_MAX) {
+        say(r, "resource_exceeded", "too large for the CPU device");
+        return 0;
+    }
+    if (begin(place, q, &control, &by, r, e) != 0)
+        return 0;
+    int rc = trial_init(&t, place, &q->work, q->pass, by, by_tensor, q->seed, memory, e);
+    rc = rc != 0 ? failed(r, &t, e) : run(place, b, nvml, &t, q, r, e);
+    control_end(control);
+    if (t.place)
+        trial_fini(&t);
+    return rc;
+}
