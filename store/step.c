@@ -74,17 +74,20 @@ double step_median(const double *values, size_t n)
 
 /* ---- what chance gives ---- */
 
+enum { TIMES_MAX = 10000 }; /* shuffles of one series: a length that few series have must not take all night */
+
 /* The statistics of a family's stretches of one length, ascending, and how many shuffled series reach each of them but not the
  * next. */
 struct pool {
 	size_t length, count, shuffles;
+	size_t times; /* shuffles of each series that is long enough */
 	double *reached;
 	size_t *hits;
 };
 
 struct search {
 	const struct step_series *series;
-	size_t count, searched; /* series; those of them that are long enough */
+	size_t count;
 	const struct step_rules *rules;
 	struct step *family;    /* the stretches of this round */
 	size_t family_count;
@@ -163,16 +166,19 @@ static size_t pool_rank(const struct pool *p, double t, bool below)
 	return low;
 }
 
-static void shuffle_series(struct search *f, const struct step_series *s, size_t times, double *values)
+static void shuffle_series(struct search *f, const struct step_series *s, double *values)
 {
 	uint64_t seed = s->seed;
-	size_t split;
+	size_t split, times = 0;
+	for (size_t k = 0; k < f->pool_count; k++)
+		if (f->pools[k].length <= s->count && f->pools[k].times > times)
+			times = f->pools[k].times;
 	take_step_out(s, f->rules->side_min, values);
 	for (size_t i = 0; i < times; i++) {
 		step_shuffle(values, s->count, &seed);
 		for (size_t k = 0; k < f->pool_count; k++) {
 			struct pool *p = &f->pools[k];
-			if (p->length > s->count)
+			if (p->length > s->count || i >= p->times)
 				continue;
 			p->hits[pool_rank(p, step_largest(values, p->length, s->floor, f->rules->side_min, &split), false)]++;
 			p->shuffles++;
@@ -180,17 +186,30 @@ static void shuffle_series(struct search *f, const struct step_series *s, size_t
 	}
 }
 
+/* Enough shuffles of each series that the pool can tell the smallest p that matters. */
+static void plan_pool(const struct search *f, struct pool *p)
+{
+	size_t wanted = f->family_count * f->rules->permutations, long_enough = 0;
+	wanted = wanted > f->rules->pool_min ? wanted : f->rules->pool_min;
+	for (size_t i = 0; i < f->count; i++)
+		long_enough += f->series[i].count >= p->length;
+	p->times = (wanted + long_enough - 1) / long_enough;
+	if (p->times > TIMES_MAX)
+		p->times = TIMES_MAX;
+}
+
 /* Afterwards hits[i] is the number of shuffles that reach statistic i - 1 or more. */
 static void fill_pools(struct search *f)
 {
-	size_t longest = 0, wanted = f->family_count * f->rules->permutations;
+	size_t longest = 0;
 	for (size_t i = 0; i < f->count; i++)
 		longest = f->series[i].count > longest ? f->series[i].count : longest;
-	wanted = wanted > f->rules->pool_min ? wanted : f->rules->pool_min;
+	for (size_t k = 0; k < f->pool_count; k++)
+		plan_pool(f, &f->pools[k]);
 	double *values = xmalloc((longest + 1) * sizeof *values);
 	for (size_t i = 0; i < f->count; i++)
 		if (f->series[i].count >= f->rules->points_min)
-			shuffle_series(f, &f->series[i], (wanted + f->searched - 1) / f->searched, values);
+			shuffle_series(f, &f->series[i], values);
 	for (size_t k = 0; k < f->pool_count; k++)
 		for (size_t i = f->pools[k].count; i-- > 0;)
 			f->pools[k].hits[i] += f->pools[k].hits[i + 1];
@@ -309,9 +328,8 @@ size_t step_find(const struct step_series *series, size_t count, const struct st
 	struct search f = {.series = series, .count = count, .rules = rules};
 	for (size_t i = 0; i < count; i++)
 		add_stretch(&f, &f.family, &f.family_count, i, 0, series[i].count);
-	f.searched = f.family_count;
 	if (tested)
-		*tested = f.searched;
+		*tested = f.family_count;
 	while (f.family_count)
 		search_round(&f);
 	if (f.found_count)

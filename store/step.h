@@ -2,7 +2,7 @@
  *
  * A step cuts a series into two stretches of `side_min` points or more. Its statistic is the largest two-sample t over all cuts,
  * with `floor` added in quadrature to the scale. What chance alone gives is learned from the series themselves: from each the
- * best step is taken out, and what remains is shuffled `permutations` times; a cut of a stretch of n points is held against
+ * best step is taken out, and what remains is shuffled; a cut of a stretch of n points is held against
  * the statistics of all shuffled series of n points or more (their first n). All stretches of a round are one family: q is
  * Benjamini and Hochberg's (1995). Where a step is found both stretches are searched again, as the next round's family.
  * Shuffles are seeded by `seed`, so the same series give the same answer, in any order and on any machine. */
@@ -24,7 +24,7 @@ struct step_rules {
 	double effect_min;             /* least change of the median, as a share: 0.05 is 5 % up, or down by 1 - 1/1.05 */
 	double scale_floor;            /* least `floor` a caller should give */
 	size_t points_min, side_min;   /* shortest stretch that is searched; shortest side of a cut */
-	size_t permutations, pool_min; /* shuffles of a series; least number of shuffles in all */
+	size_t permutations, pool_min; /* shuffles for each stretch of a round; least number for each length */
 };
 
 struct step {
