@@ -114,7 +114,7 @@ static void run_control(struct running *r, const struct control *c)
     q.seed = 11;
     q.source_budget_ms = 1;
     snprintf(q.control, sizeof q.control, "%s", c->name);
-    if (control_case(place_find(b->options.device), &q.work) != 0)
+    if (control_case(b->options.device, &q.work) != 0)
         return;
     ask(r, &q, control_seconds, &reply, &wall_ns);
     struct ki_floor floor = q.work.operation->floor(&q.work, q.pass);
@@ -308,6 +308,14 @@ int batch_run(struct batch *b, const struct batch_options *options, const struct
 void batch_fini(struct batch *b)
 {
     arena_fini(&b->arena);
+}
+
+int batch_refused(const struct batch *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->controls; i++)
+        n += b->control[i].refused;
+    return n;
 }
 
 double *batch_pool(const struct outcome *o, struct arena *a, int64_t count[VERDICT_BLOCKS_MAX], int64_t *total)

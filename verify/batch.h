@@ -75,6 +75,9 @@ struct batch {
 int batch_run(struct batch *, const struct batch_options *, const struct job *jobs, int n, struct err *);
 void batch_fini(struct batch *);
 
+/* How many controls were refused. */
+int batch_refused(const struct batch *);
+
 /* The pooled windows of an outcome, block after block, and how many in each. */
 double *batch_pool(const struct outcome *, struct arena *, int64_t count[VERDICT_BLOCKS_MAX], int64_t *total);
 

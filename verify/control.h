@@ -35,8 +35,8 @@ struct control {
 const struct control *control_at(size_t i);
 const struct control *control_find(const char *name);
 
-/* The case that controls run: rms_norm forward, fp32. */
-int control_case(const struct place *, struct ki_case *);
+/* The case that controls run on a device: rms_norm forward, fp32. */
+int control_case(const char *device, struct ki_case *);
 
 /* A dishonest implementation. `state` is freed by control_end(). ERR_UNAVAILABLE when it cannot run in this place. */
 struct control_state;

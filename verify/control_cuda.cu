@@ -11,12 +11,17 @@ namespace {
 
 constexpr int threads = 256, fingerprint = 64;
 
+/* What a cache remembers of the inputs at one address. */
+struct entry {
+    const void *address;
+    float *outputs, *head;
+    int *hit;
+};
+
 struct state {
     cudaStream_t side;
     cudaEvent_t reached;
-    float *cache, *seen;
-    int *hit;
-    int64_t cached;
+    entry entries[4]; /* more than input sets rotate */
 };
 
 float *input(const struct ki_call *c)
@@ -110,19 +115,35 @@ int deferred(void *at, const struct ki_call *c)
     return honest(c, s->side);
 }
 
+int fill_entry(entry *e, const struct ki_call *c, size_t size_bytes)
+{
+    e->address = c->tensor[0].data;
+    cudaError_t rc = cudaMalloc(&e->outputs, size_bytes);
+    if (rc == cudaSuccess)
+        rc = cudaMalloc(&e->head, fingerprint * sizeof(float));
+    if (rc == cudaSuccess)
+        rc = cudaMalloc(&e->hit, sizeof(int));
+    if (rc == cudaSuccess)
+        rc = cudaMemset(e->head, 0xff, fingerprint * sizeof(float));
+    return (int)rc;
+}
+
 int fingerprint_cache(void *at, const struct ki_call *c)
 {
     state *s = (state *)at;
     struct ki_tensor y = output(c);
     size_t size_bytes = (size_t)y.count * sizeof(float);
-    if (s->cached < y.count) {
-        if (cudaMalloc(&s->cache, size_bytes) != cudaSuccess)
-            return (int)cudaErrorMemoryAllocation;
-        s->cached = y.count;
-    }
-    look<<<1, fingerprint, 0, (cudaStream_t)c->stream>>>(input(c), s->seen, s->hit);
-    int rc = launch_rows(c, false, s->hit, s->cache);
-    return rc ? rc : (int)cudaMemcpyAsync(s->cache, y.data, size_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)c->stream);
+    entry *e = s->entries;
+    while (e < s->entries + 4 && e->address && e->address != c->tensor[0].data)
+        e++;
+    if (e == s->entries + 4)
+        return honest(c, (cudaStream_t)c->stream);
+    int rc = e->address ? 0 : fill_entry(e, c, size_bytes);
+    if (rc != 0)
+        return rc;
+    look<<<1, fingerprint, 0, (cudaStream_t)c->stream>>>(input(c), e->head, e->hit);
+    rc = launch_rows(c, false, e->hit, e->outputs);
+    return rc ? rc : (int)cudaMemcpyAsync(e->outputs, y.data, size_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)c->stream);
 }
 
 int wrong_accumulation(void *, const struct ki_call *c)
@@ -159,9 +180,11 @@ void end(void *at)
         cudaStreamDestroy(s->side);
     if (s->reached)
         cudaEventDestroy(s->reached);
-    cudaFree(s->cache);
-    cudaFree(s->seen);
-    cudaFree(s->hit);
+    for (entry &e : s->entries) {
+        cudaFree(e.outputs);
+        cudaFree(e.head);
+        cudaFree(e.hit);
+    }
     free(s);
 }
 
@@ -173,12 +196,6 @@ int begin(void **out)
     cudaError_t rc = cudaStreamCreateWithFlags(&s->side, cudaStreamNonBlocking);
     if (rc == cudaSuccess)
         rc = cudaEventCreateWithFlags(&s->reached, cudaEventDisableTiming);
-    if (rc == cudaSuccess)
-        rc = cudaMalloc(&s->seen, fingerprint * sizeof(float));
-    if (rc == cudaSuccess)
-        rc = cudaMemset(s->seen, 0xff, fingerprint * sizeof(float));
-    if (rc == cudaSuccess)
-        rc = cudaMalloc(&s->hit, sizeof(int));
     if (rc != cudaSuccess) {
         end(s);
         return (int)rc;

@@ -122,3 +122,11 @@ int samples_read(const char *dir, const struct digest *d, struct arena *a, struc
     buf_fini(&text);
     return rc;
 }
+
+uint64_t samples_seed(const struct digest *d)
+{
+    uint64_t seed = 0;
+    for (int i = 0; i < 8; i++)
+        seed = seed << 8 | d->bytes[i];
+    return seed;
+}

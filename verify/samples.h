@@ -22,4 +22,7 @@ int samples_write(const char *dir, const struct samples *, struct digest *out, s
 /* Reads one back: ERR_NOTFOUND when it is not there, ERR_DATA when its bytes are not what its name says. Arrays in the arena. */
 int samples_read(const char *dir, const struct digest *, struct arena *, struct samples *, struct err *);
 
+/* The seed that everything random about these samples starts from: the first 8 bytes of their name. */
+uint64_t samples_seed(const struct digest *);
+
 #endif

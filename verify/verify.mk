@@ -23,9 +23,14 @@ VERIFY    := $(B)/verify.a
 
 $(VERIFY): $(patsubst %.c,$(B)/%.o,$(filter-out verify/main.c,$(wildcard verify/*.c)))
 
-all: kernels $(GPU_BINS)
+all: kernels $(B)/bin/ki-verify $(GPU_BINS)
 kernels: $(K_HOST) $(K_DEVICE)
 .PHONY: kernels gpu-test gpu-bench
+
+BINS += $(B)/bin/ki-verify
+$(B)/bin/ki-verify: $(B)/verify/main.o $(V_DEVICE) $(K_DEVICE) $(K_HOST) $(VERIFY) $(NORM) $(CORE)
+$(B)/bin/ki-verify: LIBS = $(L_VERIFY) $(L_CUDA) -lm
+$(B)/verify/manifest.o: CFLAGS += -DKI_CUDA_ARCHS='"$(if $(NVCC),$(CUDA_ARCHS))"'
 
 # The device tests and the device table; both say SKIP without a GPU. The programs need no toolchain where they run: carry
 # build/bin/gpu-test, build/bin/gpu-bench, fixtures/gpu/ and config/tolerances.json to a GPU host.
@@ -45,7 +50,7 @@ $(B)/%.device.o: %.cu
 $(B)/tests/test_ref_%: $(B)/tests/test_ref_%.o $(K_HOST)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(call lib,cmocka) -lm
-$(B)/tests/test_verify_%: $(B)/tests/test_verify_%.o $(VERIFY) $(K_HOST) $(CORE)
+$(B)/tests/test_verify_%: $(B)/tests/test_verify_%.o $(K_HOST) $(VERIFY) $(NORM) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_VERIFY) $(call lib,cmocka) -lm
 .PRECIOUS: $(B)/verify/%.o $(B)/verify/%.device.o
