@@ -9,7 +9,14 @@
 #include "store/change.h"
 #include "store/flag.h"
 
-enum { HOUR_MS = 3600000, NIGHT_HOURS = 12, DAY_HOURS = 24, LINES = 10 };
+enum {
+	HOUR_MS = 3600000,
+	NIGHT_HOURS = 12,
+	DAY_HOURS = 24,
+	LINES = 10,
+	NIGHTS_BACK = 8,  /* earlier nights that are asked whether they knew a change */
+	KERNELS_MANY = 4, /* so many kernels that change in one drop are hardly a change of each */
+};
 
 /* Findings of one sort about one kernel, pass, provider, GPU and channel; for changes also of one release. */
 struct group {
@@ -32,6 +39,7 @@ struct report {
 	json_t *publications;           /* the new ones, oldest first */
 	uint32_t first_publication, first_run; /* numbers of the first new ones */
 	int64_t since_ms;
+	int64_t *published_ms;          /* by publication */
 	uint64_t runs, cases;
 	json_t *odd;                    /* names skipped and rows rejected: {what: rows} */
 	struct change_list changes;
@@ -109,13 +117,15 @@ static int gather_publications(struct report *r)
 	r->publications = json_array();
 	r->odd = json_object();
 	r->first_publication = r->c->counts.publications;
+	r->published_ms = xcalloc((size_t)r->first_publication + 1, sizeof *r->published_ms);
 	if (set_since(r))
 		return -1;
 	for (uint32_t id = 0; id < r->c->counts.publications; id++) {
 		json_t *p = catalog_publication(r->c, id);
 		if (!p)
 			return -1;
-		bool is_new = r->first_publication < id || published_ms(p) >= r->since_ms;
+		r->published_ms[id] = published_ms(p);
+		bool is_new = r->first_publication < id || r->published_ms[id] >= r->since_ms;
 		if (is_new && r->first_publication > id)
 			r->first_publication = id;
 		if (!is_new)
@@ -191,11 +201,41 @@ static size_t count_searched(const struct change_list *l, const struct change *h
 	return count;
 }
 
-static void group_changes(struct report *r, const struct change_list *before)
+/* Marks the changes that the catalog had after its first `publications` publications. Returns how many are not marked yet. */
+static int mark_known(struct report *r, uint32_t publications, bool *known, size_t *left)
+{
+	struct change_options options = {.config = r->options->config, .publications = publications};
+	struct change_list before;
+	int rc = change_points(r->c, &options, &before);
+	*left = 0;
+	for (size_t i = 0; i < r->changes.count && rc == 0; i++) {
+		known[i] = known[i] || was_known(&before, &r->changes.items[i]);
+		*left += !known[i];
+	}
+	change_list_fini(&before);
+	return rc;
+}
+
+/* A change near the threshold may be found one night, lost the next and found again: it is news the first time only. */
+static int find_known(struct report *r, bool *known)
+{
+	size_t left = r->changes.count;
+	uint32_t at = r->first_publication;
+	for (int night = 0; at > 0 && left > 0 && night < NIGHTS_BACK; night++) {
+		if (mark_known(r, at, known, &left))
+			return -1;
+		int64_t night_ms = r->published_ms[at - 1] - NIGHT_HOURS * (int64_t)HOUR_MS;
+		while (at > 0 && r->published_ms[at - 1] >= night_ms)
+			at--;
+	}
+	return 0;
+}
+
+static void group_changes(struct report *r, const bool *known)
 {
 	for (size_t i = 0; i < r->changes.count; i++) {
 		const struct change *h = &r->changes.items[i];
-		if (was_known(before, h))
+		if (known[i])
 			continue;
 		struct group *g = group_of(h->ratio > 1 ? &r->slower : &r->faster, &h->series->of->parts,
 					   r->c->channels.items[h->series->slot].name, h->first_after);
@@ -209,14 +249,13 @@ static void group_changes(struct report *r, const struct change_list *before)
 static int gather_changes(struct report *r)
 {
 	struct change_options options = {.config = r->options->config};
-	struct change_list before = {0};
-	int rc = change_points(r->c, &options, &r->changes);
-	options.publications = r->first_publication;
-	if (rc == 0 && options.publications)
-		rc = change_points(r->c, &options, &before);
+	if (change_points(r->c, &options, &r->changes))
+		return -1;
+	bool *known = xcalloc(r->changes.count + 1, sizeof *known);
+	int rc = find_known(r, known);
 	if (rc == 0)
-		group_changes(r, &before);
-	change_list_fini(&before);
+		group_changes(r, known);
+	free(known);
 	return rc;
 }
 
@@ -334,6 +373,34 @@ static void put_rest(const struct report *r, const struct groups *g, const char 
 		fprintf(out, "  and %zu more: %s\n", g->count - shown_of(r, g), where);
 }
 
+/* Kernels among groups that changed at a release, each counted once. */
+static size_t count_kernels(const struct groups *g, const struct group *at)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < g->count; i++) {
+		const struct group *x = &g->items[i];
+		bool first = x->since->release == at->since->release;
+		for (size_t k = 0; k < i && first; k++)
+			first = g->items[k].since->release != at->since->release || !same_slice(g->items[k].of->kernel, x->of->kernel);
+		count += first;
+	}
+	return count;
+}
+
+static void put_many(const struct groups *g, FILE *out)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const struct release *release = g->items[i].since->release;
+		bool first = true;
+		for (size_t k = 0; k < i && first; k++)
+			first = g->items[k].since->release != release;
+		size_t kernels = first ? count_kernels(g, &g->items[i]) : 0;
+		if (kernels >= KERNELS_MANY)
+			fprintf(out, "  %zu kernels at once since %.*s: look at its host, driver and libraries before the kernels\n", kernels,
+				release_name_length(release), release->identity);
+	}
+}
+
 static void put_changes(const struct report *r, const char *title, const struct groups *g, const char *where, FILE *out)
 {
 	if (g->count)
@@ -353,6 +420,7 @@ static void put_changes(const struct report *r, const char *title, const struct 
 		fprintf(out, "%s%s\n", *x->explained ? "; caveats differ: " : "", x->explained);
 	}
 	put_rest(r, g, where, out);
+	put_many(g, out);
 }
 
 static void put_flags(const struct report *r, const char *title, const struct groups *g, const char *where, FILE *out)
@@ -464,6 +532,7 @@ static void report_fini(struct report *r)
 {
 	json_decref(r->publications);
 	json_decref(r->odd);
+	free(r->published_ms);
 	change_list_fini(&r->changes);
 	flags_fini(&r->flags);
 	free(r->slower.items);

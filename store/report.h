@@ -16,7 +16,7 @@ struct report_options {
 	bool json;          /* one canonical object */
 };
 
-/* A change counts as new when it is not found without the new publications. Contradictions, firsts and reruns are those flags
+/* A change counts as new when it is not found without the new publications, nor in the eight nights before them. Contradictions, firsts and reruns are those flags
  * whose run is new (flag.h). Errors are those of change_points and flags_derive. */
 int report_print(struct catalog *c, const struct report_options *options, FILE *out);
 

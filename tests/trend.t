@@ -155,13 +155,21 @@ if [ -d "$SHARED/upstream" ]; then
 	ki trend rms_norm --store "$U" --provider liger --mode backward --case hidden32768 --channel gh-pages --gpu nvidia-h100-80gb-hbm3 --json
 	is "$(jq -c '[(.points | length), (.changes[] | [.since, .split, .direction, (.ratio * 1000 | round)])]' "$D/out")" '[14,["33924d2",3,"slower",1212]]' \
 		'rms_norm backward at 32768 is 21.2 % slower since 33924d2'
+	ki trend fused_linear_cpo_loss --store "$U" --mode forward --channel gh-pages --from 0.6.0 --to 0.6.1 --json
+	is "$(jq -c '[.claim, .explained, .singleSample]' "$D/out" | sort | uniq -c | sed 's/^ *//')" '8 ["faster","-init-timed",true]' \
+		'a caveat that ended between two releases is named'
 	started=$(date +%s%N)
 	ki report --last --store "$U"
 	took=$((($(date +%s%N) - started) / 1000000))
+	has "$D/out" 'since 33924d2 (0.6.2, 2025-10-24), not yet in 77a4c1a; also torch +36.4 to +45.0 %' 'other providers that moved in the same drop are named'
+	has "$D/out" '  5 kernels at once since 77a4c1a: look at its host, driver and libraries before the kernels' 'and a drop in which many kernels moved'
 	is "$rc $(grep -c '^Slower' "$D/out") $([ $took -lt 5000 ] || sanitized || echo "$took ms")" '0 1 ' 'a report on all of it takes less than five seconds'
 else
 	skip 'real series, shuffled, raise changes in under 1 %' 'no ../shared/upstream'
 	skip 'rms_norm backward at 32768 is 21.2 % slower since 33924d2' 'no ../shared/upstream'
+	skip 'a caveat that ended between two releases is named' 'no ../shared/upstream'
+	skip 'other providers that moved in the same drop are named' 'no ../shared/upstream'
+	skip 'and a drop in which many kernels moved' 'no ../shared/upstream'
 	skip 'a report on all of it takes less than five seconds' 'no ../shared/upstream'
 fi
 plan
