@@ -23,14 +23,15 @@ NORM     := $(B)/normalize.a
 INGEST   := $(B)/ingest.a
 STORE    := $(B)/store.a
 
-all: $(BINS)
+all: bins
+bins: $(BINS)
 help:
 	@echo 'targets: deps all run test asan bench layers install clean; with nvcc: gpu-test gpu-bench'
 deps:
 	@packaging/deps.sh
 # The nightly job on a small file that comes with the source, into a store under var/.
 run: deps
-	@$(MAKE) --no-print-directory -s all
+	@$(MAKE) --no-print-directory -s -j$$(nproc) bins
 	@$(B)/bin/ki nightly --store var/store --out var/export --snapshot fixtures/csv/example/input.csv \
 	  --commit 2120862ba532c9449e72d603ba6324310ae756e7
 	@$(B)/bin/ki status --store var/store
@@ -74,5 +75,5 @@ install: all
 clean:
 	rm -rf $(B)
 
-.PHONY: all help deps run layers install clean
+.PHONY: all bins help deps run layers install clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

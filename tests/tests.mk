@@ -5,12 +5,12 @@ SHELLS  := $(sort $(wildcard tests/*.t))
 ASAN    := B=build/asan OPT='-O1 -g' SAN='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 
 test: deps
-	@$(MAKE) --no-print-directory -s check
+	@$(MAKE) --no-print-directory -s -j$$(nproc) check
 	@$(MAKE) --no-print-directory -s asan
 check: all $(UNITS) $(SERVERS) layers
 	@B=$(B) tests/run.sh $(UNITS) $(SHELLS)
 asan:
-	@$(MAKE) --no-print-directory -s $(ASAN) NVCC= check
+	@$(MAKE) --no-print-directory -s -j$$(nproc) $(ASAN) NVCC= check
 
 bench: all $(B)/bench/generate
 	@B=$(B) bench/run.sh
