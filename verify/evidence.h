@@ -8,7 +8,7 @@
 #define KI_VERIFY_EVIDENCE_H
 
 #include "verify/batch.h"
-#include "verify/sign.h"
+#include "core/sign.h"
 #include "verify/stats.h"
 
 /* What a job came to, beside the line: for a summary. */

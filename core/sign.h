@@ -3,8 +3,8 @@
  * An envelope is {"payload":base64,"payloadType":T,"signatures":[{"keyid":K,"sig":base64},…]} (DSSE v1: what is signed is
  * "DSSEv1 <len T> T <len payload> payload"). A key id is the SHA-256 of the 32 raw public bytes, in hex. Approved keys are
  * config/signers.json: {"version":1,"about":…,"signers":[{"keyid":K,"name":…,"publicKey":base64},…]}. */
-#ifndef KI_VERIFY_SIGN_H
-#define KI_VERIFY_SIGN_H
+#ifndef KI_CORE_SIGN_H
+#define KI_CORE_SIGN_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "verify/sign.h"
+#include "core/sign.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
