@@ -61,6 +61,7 @@ static int ask(struct running *r, const struct request *q, double seconds, struc
         return 0;
     r->gone = true;
     *reply = (struct reply){ .text = "no measured process can be started any more" };
+    memcpy(reply->nonce, q->nonce, sizeof reply->nonce);
     snprintf(reply->status, sizeof reply->status, "runtime_error");
     return -1;
 }

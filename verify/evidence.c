@@ -17,7 +17,7 @@ struct making {
     const struct job *job;
     struct evidence *out;
     struct verdict_input input;
-    struct digest samples;
+    struct digest samples, implementation, protocol; /* the controlled protocol */
     bool has_samples;
     double flush_ns, copy_gbps;
     struct ki_floor floor;
@@ -261,6 +261,8 @@ static int put_records(struct making *m, json_t *list, struct err *e)
     if (manifest_run(&spec, a, &run, e) != 0)
         return -1;
     m->out->run = run.digest;
+    m->implementation = implementation.digest;
+    m->protocol = protocol.digest;
     append_record(list, &project);
     append_record(list, &implementation);
     append_record(list, &protocol);
@@ -308,6 +310,11 @@ static int make_line(struct making *m, json_t **out, struct err *e)
         "floor", put_floor(m), "judged", put_input(&m->input), "verdict", put_verdict(&m->out->verdict), "void", b->void_reason, "tool", "name",
         "ki-verify", "version", KI_VERSION, "compiler", b->cuda.compiler, "processes", b->processes));
     put_times(m, o);
+    if (b->timed) {
+        json_object_set_new(o, "rerun", digest_json(&m->out->run));
+        json_object_set_new(o, "implementation", digest_json(&m->implementation));
+        json_object_set_new(o, "protocol", digest_json(&m->protocol));
+    }
     json_object_set_new(o, "records", records);
     *out = o;
     return 0;

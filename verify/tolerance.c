@@ -18,8 +18,8 @@ static int bad(const struct tolerances *t, struct err *e, const char *where, con
 static int read_number(const struct tolerances *t, const char *where, const json_t *v, double *out, struct err *e)
 {
     double d = json_number_value(v);
-    if (!json_is_number(v) || !(d >= 0) || d > 1e6)
-        return bad(t, e, where, "not a number between 0 and 1e6");
+    if (!json_is_number(v) || !(d >= 0) || d > 1e9)
+        return bad(t, e, where, "not a number between 0 and 1e9");
     *out = d;
     return 0;
 }

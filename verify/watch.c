@@ -109,6 +109,7 @@ static enum heard listen(struct watch *w, int64_t until_ns)
     return HEARD_LINE;
 }
 
+/* What the watchdog itself has to say; it carries the question's nonce. */
 static void say(struct reply *r, const char *status, const char *format, int n)
 {
     snprintf(r->status, sizeof r->status, "%s", status);
@@ -133,6 +134,7 @@ static int take(struct watch *w, const struct request *q, struct arena *a, struc
     int rc = wire_read_reply((struct slice){ w->buffer.data, n }, q, a, r, &e);
     if (rc != 0) {
         *r = (struct reply){ .text = "" };
+        memcpy(r->nonce, q->nonce, sizeof r->nonce);
         snprintf(r->status, sizeof r->status, "runtime_error");
         snprintf(r->text, sizeof r->text, "the measured process answered with no reply: %.180s", e.text);
     }
@@ -149,6 +151,7 @@ int watch_ask(struct watch *w, const struct request *q, double seconds, struct a
         return -1;
     int64_t from = when_monotonic_ns();
     *r = (struct reply){ .text = "" };
+    memcpy(r->nonce, q->nonce, sizeof r->nonce);
     wire_put_request(q, &line);
     enum heard heard = file_write_all(w->to, line.data, line.len, "request", &ignored) == 0 ? HEARD_LINE : HEARD_END;
     buf_fini(&line);
