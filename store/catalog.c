@@ -8,10 +8,9 @@
 #include "store/known.h"
 #include "store/ranges.h"
 
-int catalog_open(struct catalog *c, const char *directory, struct err *e)
+static int begin(struct catalog *c, struct err *e)
 {
-	*c = (struct catalog){.err = e, .packer = packer_new()};
-	if (store_open(&c->st, directory, STORE_READ, e) || txn_begin(&c->t, &c->st, STORE_READ, e) || txn_counts(&c->t, &c->counts) ||
+	if (txn_begin(&c->t, &c->st, STORE_READ, e) || txn_counts(&c->t, &c->counts) ||
 	    channels_load(&c->t, &c->channels) || index_load(&c->t, INDEX_DIGEST, 0, &c->digests))
 		return -1;
 	for (size_t i = 0; i < c->channels.count; i++)
@@ -22,14 +21,28 @@ int catalog_open(struct catalog *c, const char *directory, struct err *e)
 	return 0;
 }
 
+int catalog_open(struct catalog *c, const char *directory, struct err *e)
+{
+	*c = (struct catalog){.err = e, .packer = packer_new()};
+	return store_open(&c->st, directory, STORE_READ, e) || begin(c, e) ? -1 : 0;
+}
+
+int catalog_attach(struct catalog *c, const struct store *st, struct err *e)
+{
+	*c = (struct catalog){.st = *st, .borrowed = true, .err = e, .packer = packer_new()};
+	return begin(c, e);
+}
+
 void catalog_close(struct catalog *c)
 {
 	txn_abort(&c->t);
-	store_close(&c->st);
+	if (!c->borrowed)
+		store_close(&c->st);
 	index_fini(&c->digests);
 	for (size_t i = 0; i < CHANNEL_ROOM; i++)
 		index_fini(&c->by_case[i]);
 	packer_free(c->packer);
+	json_decref(c->entries);
 	arena_fini(&c->arena);
 	free(c->cases);
 	free(c->labels);

@@ -18,6 +18,7 @@ struct catalog_case {
 
 struct catalog {
 	struct store st;
+	bool borrowed;               /* `st` belongs to somebody else */
 	struct txn t;
 	struct meta_counts counts;
 	struct channels channels;
@@ -27,11 +28,16 @@ struct catalog {
 	struct catalog_case **cases; /* by id, filled on first use */
 	struct slice *labels;        /* likewise */
 	struct buf scratch;
+	json_t *entries;             /* of link.h, loaded on first use */
+	struct link_table *links;    /* likewise, in the arena */
 	struct err *err;
 };
 
 /* Opens DIR for reading. Close also when opening failed. */
 int catalog_open(struct catalog *c, const char *directory, struct err *e);
+/* The same on a store that is open already, for a writer that must read: LMDB wants one environment a process. Close before
+ * writing. */
+int catalog_attach(struct catalog *c, const struct store *st, struct err *e);
 void catalog_close(struct catalog *c);
 
 /* All of these return NULL or -1 when the store is damaged (the error is in c->err). */

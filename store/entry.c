@@ -3,25 +3,44 @@
 #include "core/json.h"
 #include "core/when.h"
 
+static int put(struct txn *t, struct meta_counts *counts, const json_t *entry)
+{
+	struct buf text = {0};
+	struct key key;
+	int rc = json_canonical(entry, &text, t->err);
+	if (rc == 0)
+		rc = txn_put(t, TABLE_EVENTS, key_u32(&key, counts->events++), text.data, text.len);
+	buf_fini(&text);
+	return rc;
+}
+
+int entry_append_all(struct store *st, const json_t *entries, struct err *e)
+{
+	struct meta_counts counts;
+	struct txn t;
+	size_t i;
+	json_t *entry;
+	if (txn_begin(&t, st, STORE_WRITE, e))
+		return -1;
+	int rc = txn_counts(&t, &counts);
+	json_array_foreach((json_t *)entries, i, entry)
+		if (rc == 0)
+			rc = put(&t, &counts, entry);
+	if (rc == 0 && txn_put_counts(&t, &counts) == 0)
+		return txn_commit(&t);
+	txn_abort(&t);
+	return -1;
+}
+
 int entry_append(struct store *st, const char *type, const struct digest *run, const char *reason, struct err *e)
 {
 	char digest[DIGEST_TEXT + 1], now[WHEN_TEXT + 1];
-	struct meta_counts counts;
-	struct buf text = {0};
-	struct key key;
-	struct txn t;
 	digest_text(run, digest);
 	when_text(when_now_ms(), now);
 	json_t *entry = json_pack("{s:s, s:s, s:s, s:s*}", "type", type, "run", digest, "at", now, "reason", reason);
-	int rc = entry && json_canonical(entry, &text, e) == 0 ? txn_begin(&t, st, STORE_WRITE, e) : err_set(e, ERR_DATA, "the text is not UTF-8");
-	if (rc == 0) {
-		rc = txn_counts(&t, &counts) || txn_put(&t, TABLE_EVENTS, key_u32(&key, counts.events), text.data, text.len) ? -1 : 0;
-		counts.events++;
-		rc = rc == 0 && txn_put_counts(&t, &counts) == 0 ? txn_commit(&t) : -1;
-		txn_abort(&t);
-	}
-	json_decref(entry);
-	buf_fini(&text);
+	json_t *list = entry ? json_pack("[o]", entry) : NULL;
+	int rc = list ? entry_append_all(st, list, e) : err_set(e, ERR_DATA, "the text is not UTF-8");
+	json_decref(list);
 	return rc;
 }
 

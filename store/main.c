@@ -23,6 +23,7 @@
 #include "store/lineage.h"
 #include "store/list.h"
 #include "store/put.h"
+#include "store/rerun.h"
 #include "store/report.h"
 #include "store/show.h"
 #include "store/trend.h"
@@ -30,7 +31,7 @@
 struct options {
 	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to;
 	struct list_options list;
-	bool json, live, dry_run, quiet, events, clear, ascii, last;
+	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged;
 	double measure; /* nights */
 	unsigned flag_codes; /* bit set */
 	double max_age_hours;
@@ -251,6 +252,46 @@ static int verb_flag(struct options *o, struct err *e)
 	return rc;
 }
 
+static int read_plan(struct catalog *c, struct options *o)
+{
+	struct arena a = {0};
+	uint32_t *runs = arena_alloc(&a, ((size_t)o->name_count + 1) * sizeof *runs);
+	uint64_t count;
+	int rc = 0;
+	for (int i = 0; i < o->name_count && rc == 0; i++)
+		rc = catalog_find_one(c, o->names[i], &runs[i]);
+	struct plan_options options = {.config = home_config(&a, o->config, c->err), .filter = &o->list.filter, .runs = o->name_count ? runs : NULL,
+				       .run_count = (size_t)o->name_count, .flagged = o->flagged, .flag_codes = o->flag_codes, .limit = o->list.limit};
+	if (rc == 0)
+		rc = options.config ? rerun_plan(c, &options, &count, stdout) : -1;
+	if (rc == 0)
+		log_info("%llu jobs", (unsigned long long)count);
+	arena_fini(&a);
+	return rc;
+}
+
+static int verb_plan(struct options *o, struct err *e)
+{
+	return with_catalog(o, e, read_plan);
+}
+
+static int verb_import(struct options *o, struct err *e)
+{
+	struct store st;
+	struct arena a = {0};
+	struct import_totals t = {0};
+	const char *config = home_config(&a, o->config, e);
+	int rc = config ? store_open(&st, o->store, STORE_WRITE, e) : -1;
+	if (rc == 0)
+		rc = rerun_import(&st, config, o->names[0], &t, stderr, e);
+	if (config)
+		store_close(&st);
+	arena_fini(&a);
+	log_info("%u statements: %u accepted, %u known, %u refused; %u reruns published, %u files kept", t.statements, t.accepted, t.known, t.refused,
+		 t.published, t.artifacts);
+	return rc;
+}
+
 static int read_status(struct catalog *c, struct options *o)
 {
 	return journal_status(c, o->max_age_hours, o->json, stdout);
@@ -346,6 +387,8 @@ static const struct verb verbs[] = {
 	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", 1, 1, verb_flag},
 	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", 0, 1, verb_trend},
 	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", 0, 0, verb_report},
+	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", 0, -1, verb_plan},
+	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", 1, 1, verb_import},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", 0, 0, verb_check},
 	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", 0, 0, verb_export},
@@ -378,7 +421,7 @@ static void version(void)
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
-       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_CASE, OPT_FROM, OPT_TO,
+       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_CASE, OPT_FROM, OPT_TO,
        OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
@@ -394,6 +437,7 @@ static const struct option long_options[] = {
 	{"max-age", required_argument, NULL, OPT_MAX_AGE}, {"config-digest", required_argument, NULL, OPT_CONFIG_DIGEST},
 	{"events", no_argument, NULL, OPT_EVENTS},	   {"reason", required_argument, NULL, OPT_REASON},
 	{"clear", no_argument, NULL, OPT_CLEAR},	   {"code", required_argument, NULL, OPT_CODE},
+	{"flagged", no_argument, NULL, OPT_FLAGGED},
 	{"withdrawn", no_argument, NULL, OPT_WITHDRAWN},   {"case", required_argument, NULL, OPT_CASE},
 	{"from", required_argument, NULL, OPT_FROM},	   {"to", required_argument, NULL, OPT_TO},
 	{"ascii", no_argument, NULL, OPT_ASCII},	   {"last", no_argument, NULL, OPT_LAST},
@@ -470,6 +514,7 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_REASON: o->reason = value; return 0;
 	case OPT_CLEAR: o->clear = true; return 0;
 	case OPT_CODE: return set_code(o, value, e);
+	case OPT_FLAGGED: o->flagged = true; return 0;
 	case OPT_WITHDRAWN: o->list.withdrawn = true; return 0;
 	case OPT_CASE: o->text = value; return 0;
 	case OPT_FROM: o->from = value; return 0;
@@ -514,7 +559,7 @@ static const struct verb *parse(struct options *o, int argc, char **argv, struct
 		const struct verb *v = &verbs[i];
 		if (strcmp(v->name, name) != 0)
 			continue;
-		if (o->name_count >= v->least && o->name_count <= v->most)
+		if (o->name_count >= v->least && (v->most < 0 || o->name_count <= v->most))
 			return v;
 		err_set(e, ERR_USAGE, "usage: ki-store %s %s", v->name, v->operands);
 		return NULL;

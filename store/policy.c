@@ -118,7 +118,7 @@ static const json_t *member(const json_t *object, struct slice name)
 	return json_object_get(object, key);
 }
 
-static double peak(struct policy *p, struct slice gpu, const char *name)
+double policy_peak(const struct policy *p, struct slice gpu, const char *name)
 {
 	const json_t *peaks = json_object_get(member(json_object_get(p->tables->hardware, "hardware"), gpu), "peak");
 	return json_number_value(json_object_get(peaks, name));
@@ -129,7 +129,7 @@ int policy_floor(struct policy *p, struct catalog *c, const struct catalog_case 
 	const json_t *pass = member(member(json_object_get(p->tables->floors, "operations"), k->parts.operation_slug), k->parts.mode);
 	const char *bytes = json_string_value(json_object_get(pass, "bytes")), *flops = json_string_value(json_object_get(pass, "flops"));
 	const char *rate = slice_eq(k->parts.dtype, "fp32") ? "tf32TFLOPs" : "bf16TFLOPs";
-	double gbps = peak(p, k->parts.gpu, "GBps"), tflops = peak(p, k->parts.gpu, rate);
+	double gbps = policy_peak(p, k->parts.gpu, "GBps"), tflops = policy_peak(p, k->parts.gpu, rate);
 	struct axes axes;
 	*out = (struct floor){0};
 	if (!bytes || gbps <= 0 || k->parts.metric != METRIC_LATENCY)
@@ -151,12 +151,16 @@ int policy_floor(struct policy *p, struct catalog *c, const struct catalog_case 
 	return rc;
 }
 
-double policy_samples(const struct policy *p, struct slice kernel, const char *channel, double median_ns)
+double policy_budget_ms(const struct policy *p, struct slice kernel, const char *channel)
 {
 	const json_t *budgets = json_object_get(p->tables->flags, "sampleBudgetMs");
 	const json_t *budget = json_object_get(json_object_get(budgets, "channels"), channel);
 	if (!budget)
 		budget = member(json_object_get(budgets, "kernels"), kernel);
-	double ms = budget ? json_number_value(budget) : json_number_value(json_object_get(budgets, "default"));
-	return fmax(1, floor(ms * 1e6 / (median_ns + p->flush_ns)));
+	return json_number_value(budget ? budget : json_object_get(budgets, "default"));
+}
+
+double policy_samples(const struct policy *p, struct slice kernel, const char *channel, double median_ns)
+{
+	return fmax(1, floor(policy_budget_ms(p, kernel, channel) * 1e6 / (median_ns + p->flush_ns)));
 }

@@ -22,6 +22,10 @@ struct floor {
 /* The floor of a case. ERR_CORRUPT when its workload is unreadable; a config expression that names no axis of it is ERR_CONFIG. */
 int policy_floor(struct policy *p, struct catalog *c, const struct catalog_case *k, struct floor *out);
 
+/* A data-sheet peak of a GPU (`GBps`, `bf16TFLOPs`, `tf32TFLOPs`, `fp32TFLOPs`); 0 when unknown. */
+double policy_peak(const struct policy *p, struct slice gpu, const char *name);
+/* Time budget of upstream's timer for a kernel, in ms. `channel` decides where it is one with a budget of its own. */
+double policy_budget_ms(const struct policy *p, struct slice kernel, const char *channel);
 /* How many samples upstream's timer can have taken of a call this long (verification.md section 1); at least 1. */
 double policy_samples(const struct policy *p, struct slice kernel, const char *channel, double median_ns);
 

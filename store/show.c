@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/when.h"
+#include "store/link.h"
 
 /* A run with everything it cites. */
 struct whole {
@@ -164,6 +165,46 @@ static void show_rank(struct whole *w, FILE *out)
 	}
 }
 
+static double number_at(const json_t *o, const char *name)
+{
+	return json_number_value(json_object_get(o, name));
+}
+
+static void show_times(const json_t *link, FILE *out)
+{
+	const json_t *device = json_object_get(link, "t_dev_ns"), *source = json_object_get(link, "t_src_ns"), *floor = json_object_get(link, "floor");
+	if (!device)
+		return;
+	line(out, "", "device time %.0f ns (p20 %.0f, p80 %.0f, %lld samples), source protocol %.0f ns, host %.0f ns, rho %.2f", number_at(device, "median"),
+	     number_at(device, "p20"), number_at(device, "p80"), (long long)json_integer_value(json_object_get(device, "samples")),
+	     number_at(source, "median"), number_at(link, "h_ns"), number_at(link, "rho"));
+	if (number_at(floor, "bytes") > 0)
+		line(out, "", "%.0f bytes, %.0f flops at least; %.0f GB/s achieved, %.0f %% of measured copy bandwidth", number_at(floor, "bytes"),
+		     number_at(floor, "flops"), number_at(floor, "gbps"), 100 * number_at(floor, "copy_share"));
+}
+
+/* What reruns say of this record, or what this rerun says of another. */
+static void show_reruns(struct whole *w, FILE *out)
+{
+	char run[DIGEST_TEXT + 1];
+	size_t i;
+	json_t *link, *links = link_of(w->c, &w->v.m->row.digest);
+	digest_text(&w->v.m->row.digest, run);
+	const char *verdict = link_verdict(links, run);
+	if (json_array_size(links))
+		fprintf(out, "\nReruns\n");
+	if (verdict)
+		line(out, "verdict", "%s", verdict);
+	json_array_foreach(links, i, link) {
+		bool subject = strcmp(text_at(link, "subject"), run) == 0;
+		line(out, subject ? "rerun" : "rerun of", "%s", text_at(link, subject ? "rerun" : "subject"));
+		line(out, "", "%s runner, %s, %s class, %s by %s, batch %s", text_at(link, "runner"), text_at(link, "status"), text_at(link, "class"),
+		     text_at(link, "verdict"), text_at(link, "policy"), text_at(link, "batch"));
+		show_times(link, out);
+	}
+	json_decref(links);
+}
+
 static void show_identity(struct whole *w, FILE *out)
 {
 	const json_t *revision = json_object_get(spec(w->implementation), "projectRevision"), *licence = json_object_get(spec(w->implementation), "licensing");
@@ -265,6 +306,7 @@ int show_text(struct catalog *c, uint32_t run, FILE *out)
 		show_head(&w, out);
 		show_measurement(&w, out);
 		show_rank(&w, out);
+		show_reruns(&w, out);
 		show_identity(&w, out);
 		show_workload(&w, out);
 		show_protocol(&w, out);
@@ -310,6 +352,7 @@ static json_t *whole_json(struct whole *w)
 				      w->implementation, "protocol", w->protocol, "environment", w->environment, "project", w->project));
 	json_object_set_new(root, "config", json_stringn(w->parts->config.data, w->parts->config.len));
 	json_object_set_new(root, "publications", publications_json(w));
+	json_object_set_new(root, "reruns", link_of(w->c, &w->v.m->row.digest));
 	return root;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/when.h"
+#include "store/link.h"
 
 int view_fill(struct view *v, struct catalog *c, const struct cohort *k, const struct member *m)
 {
@@ -22,8 +23,7 @@ void view_fini(struct view *v)
 
 const char *view_evidence(const struct view *v)
 {
-	(void)v;
-	return "reported";
+	return level_name(link_level(v->catalog, &v->m->row.digest));
 }
 
 /* Labels are canonical JSON objects of plain strings, so a member can be found by its text. */

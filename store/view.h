@@ -16,7 +16,7 @@ struct view {
 int view_fill(struct view *v, struct catalog *c, const struct cohort *k, const struct member *m);
 void view_fini(struct view *v);
 
-/* `reported` for every imported run: what raises it is evidence (manifests.md section 5). */
+/* `reported` until a rerun's evidence raises it (link.h). */
 const char *view_evidence(const struct view *v);
 /* A label's text, empty when the run does not carry it. */
 struct slice view_label(const struct view *v, const char *name);

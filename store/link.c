@@ -1,0 +1,150 @@
+#include "store/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/entry.h"
+
+const char *level_name(enum level l)
+{
+	static const char *const names[] = {"reported", "reproducible", "verified", "replicated"};
+	return names[l];
+}
+
+/* Links by the runs they name, sorted; built once a catalog, in its arena. */
+struct link_ref {
+	struct digest run;
+	uint32_t entry; /* position in `entries` */
+};
+struct link_table {
+	json_t *entries;
+	struct link_ref *refs;
+	size_t count;
+};
+
+static const char *text_of(const json_t *o, const char *name)
+{
+	const char *text = json_string_value(json_object_get(o, name));
+	return text ? text : "";
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct link_ref *x = a, *y = b;
+	int order = digest_cmp(&x->run, &y->run);
+	return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static void add(struct link_table *t, const char *run, size_t entry)
+{
+	struct link_ref *r = &t->refs[t->count];
+	if (digest_parse(run, strlen(run), &r->run)) {
+		r->entry = (uint32_t)entry;
+		t->count++;
+	}
+}
+
+static struct link_table *table_of(struct catalog *c)
+{
+	size_t i;
+	json_t *entry;
+	if (c->links)
+		return c->links;
+	struct link_table *t = c->links = arena_alloc(&c->arena, sizeof *t);
+	c->entries = t->entries = entry_load(c);
+	t->refs = arena_alloc(&c->arena, (2 * json_array_size(t->entries) + 1) * sizeof *t->refs);
+	json_array_foreach(t->entries, i, entry)
+		if (strcmp(text_of(entry, "type"), "link") == 0) {
+			add(t, text_of(entry, "subject"), i);
+			add(t, text_of(entry, "rerun"), i);
+		}
+	if (t->count)
+		qsort(t->refs, t->count, sizeof *t->refs, compare);
+	return t;
+}
+
+/* First position whose run is not below `run`. */
+static size_t find(const struct link_table *t, const struct digest *run)
+{
+	size_t first = 0, count = t->count;
+	while (count > 0) {
+		size_t half = count / 2;
+		if (digest_cmp(&t->refs[first + half].run, run) < 0) {
+			first += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return first;
+}
+
+json_t *link_of(struct catalog *c, const struct digest *run)
+{
+	const struct link_table *t = table_of(c);
+	json_t *out = json_array();
+	for (size_t i = find(t, run); i < t->count && digest_cmp(&t->refs[i].run, run) == 0; i++)
+		json_array_append(out, json_array_get(t->entries, t->refs[i].entry));
+	return out;
+}
+
+static bool differ(const json_t *a, const json_t *b, const char *name)
+{
+	const char *x = text_of(a, name), *y = text_of(b, name);
+	return *x && *y && strcmp(x, y) != 0;
+}
+
+static bool confirms(const json_t *link, const char *subject)
+{
+	return strcmp(text_of(link, "subject"), subject) == 0 && strcmp(text_of(link, "runner"), "upstream") == 0 &&
+	       strcmp(text_of(link, "verdict"), "confirmed") == 0 && strcmp(text_of(link, "status"), "passed") == 0;
+}
+
+enum level link_level(struct catalog *c, const struct digest *run)
+{
+	const struct link_table *t = table_of(c);
+	char name[DIGEST_TEXT + 1];
+	enum level level = LEVEL_REPORTED;
+	size_t first = find(t, run), end = first;
+	if (first == t->count || digest_cmp(&t->refs[first].run, run) != 0)
+		return LEVEL_REPORTED;
+	digest_text(run, name);
+	while (end < t->count && digest_cmp(&t->refs[end].run, run) == 0)
+		end++;
+	for (size_t i = first; i < end; i++) {
+		const json_t *a = json_array_get(t->entries, t->refs[i].entry);
+		if (strcmp(text_of(a, "rerun"), name) == 0 && strcmp(text_of(a, "runner"), "native") == 0 && strcmp(text_of(a, "status"), "passed") == 0 &&
+		    strcmp(text_of(a, "verdict"), "invalid_run") != 0)
+			level = level > LEVEL_VERIFIED ? level : LEVEL_VERIFIED;
+		if (!confirms(a, name))
+			continue;
+		level = level > LEVEL_VERIFIED ? level : LEVEL_VERIFIED;
+		for (size_t k = first; k < i; k++) {
+			const json_t *b = json_array_get(t->entries, t->refs[k].entry);
+			if (confirms(b, name) && differ(a, b, "key") && differ(a, b, "gpu") && differ(a, b, "machine"))
+				level = LEVEL_REPLICATED;
+		}
+	}
+	return level;
+}
+
+const char *link_verdict(const json_t *links, const char *subject)
+{
+	const char *last = NULL, *refuted_in = NULL;
+	size_t i;
+	json_t *link;
+	json_array_foreach((json_t *)links, i, link) {
+		if (strcmp(text_of(link, "subject"), subject) != 0)
+			continue;
+		const char *verdict = text_of(link, "verdict"), *batch = text_of(link, "batch");
+		if (strcmp(verdict, "invalid_run") == 0)
+			continue;
+		last = verdict;
+		if (strcmp(verdict, "refuted") != 0)
+			continue;
+		if (refuted_in && strcmp(refuted_in, batch) != 0)
+			return "refuted";
+		refuted_in = batch;
+	}
+	return last && strcmp(last, "refuted") == 0 ? "inconclusive" : last;
+}
