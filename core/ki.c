@@ -10,30 +10,33 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/nightly.h"
+#include "core/verify.h"
 
-/* A verb and what it becomes: the program, and the words before the caller's own. */
+/* A verb and what it becomes: the program and the words before the caller's own, or a function here. */
 static const struct route {
 	const char *verb, *program, *first, *help;
+	int (*own)(int argc, char **argv, struct err *e);
 } routes[] = {
-	{"nightly", NULL, NULL, "fetch, normalize, publish, export, report: for cron"},
-	{"ingest", "ki-ingest", NULL, "fetch upstream's CSVs and keep them"},
-	{"normalize", "ki-normalize", NULL, "rows of CSV files to records"},
-	{"show", "ki-store", "show", "one run with all that is known of it"},
-	{"list", "ki-store", "list", "runs, by filter"},
-	{"cohort", "ki-store", "cohort", "a comparison group, best first"},
-	{"compare", "ki-store", "compare", "2 to 8 runs side by side"},
-	{"history", "ki-store", "history", "publications that carried a run, its predecessor and successor"},
-	{"flags", "ki-store", "flags", "numbers that deserve doubt, and why"},
-	{"flag", "ki-store", "flag", "flag a run by hand, or clear that"},
-	{"trend", "ki-store", "trend", "a kernel over drops and versions, with change points"},
-	{"report", "ki-store", "report", "the morning mail: what is new, slower, faster, in doubt"},
-	{"log", "ki-store", "log", "publications, newest first; --events: changes of leader"},
-	{"status", "ki-store", "status", "counts, sizes, ages"},
-	{"check", "ki-store", "check", "prove that nothing is lost or altered"},
-	{"export", "ki-store", "export", "normalized JSON dumps"},
-	{"backup", "ki-store", "backup", "a consistent copy of the store"},
-	{"put", "ki-store", "put", "publish a wire stream from standard input"},
-	{"config", "ki-normalize", NULL, "check the tables, or explain how a row binds"},
+	{"nightly", NULL, NULL, "fetch, normalize, publish, export, report: for cron", nightly_main},
+	{"ingest", "ki-ingest", NULL, "fetch upstream's CSVs and keep them", NULL},
+	{"normalize", "ki-normalize", NULL, "rows of CSV files to records", NULL},
+	{"show", "ki-store", "show", "one run with all that is known of it", NULL},
+	{"list", "ki-store", "list", "runs, by filter", NULL},
+	{"cohort", "ki-store", "cohort", "a comparison group, best first", NULL},
+	{"compare", "ki-store", "compare", "2 to 8 runs side by side", NULL},
+	{"verify", NULL, NULL, "rerun records on this machine's GPU: plan, run, import", verify_main},
+	{"history", "ki-store", "history", "publications that carried a run, its predecessor and successor", NULL},
+	{"flags", "ki-store", "flags", "numbers that deserve doubt, and why", NULL},
+	{"flag", "ki-store", "flag", "flag a run by hand, or clear that", NULL},
+	{"trend", "ki-store", "trend", "a kernel over drops and versions, with change points", NULL},
+	{"report", "ki-store", "report", "the morning mail: what is new, slower, faster, in doubt", NULL},
+	{"log", "ki-store", "log", "publications, newest first; --events: changes of leader", NULL},
+	{"status", "ki-store", "status", "counts, sizes, ages", NULL},
+	{"check", "ki-store", "check", "prove that nothing is lost or altered", NULL},
+	{"export", "ki-store", "export", "normalized JSON dumps", NULL},
+	{"backup", "ki-store", "backup", "a consistent copy of the store", NULL},
+	{"put", "ki-store", "put", "publish a wire stream from standard input", NULL},
+	{"config", "ki-normalize", NULL, "check the tables, or explain how a row binds", NULL},
 };
 
 static void usage(FILE *out)
@@ -97,7 +100,7 @@ static int run(int argc, char **argv, struct err *e)
 	}
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
 		if (strcmp(routes[i].verb, verb) == 0)
-			return routes[i].program ? pass_on(&routes[i], argc - 2, argv + 2, e) : nightly_main(argc - 1, argv + 1, e);
+			return routes[i].program ? pass_on(&routes[i], argc - 2, argv + 2, e) : routes[i].own(argc - 1, argv + 1, e);
 	return err_set(e, ERR_USAGE, "%s%s; see ki --help", *verb ? "no verb " : "a verb is missing", verb);
 }
 
