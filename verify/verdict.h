@@ -13,9 +13,9 @@ enum { VERDICT_BLOCKS_MAX = 16 };
 enum rerun_class { CLASS_DEVICE, CLASS_MIXED, CLASS_LAUNCH };
 const char *rerun_class_text(enum rerun_class);
 /* rho = h / (flush + T_dev): device when rho <= 0.5 and T_src exceeds T_dev by at most 3% or 1.5 us, launch from 1.4 on, else mixed.
- * The 1.5 us: with the queue filled while the device runs, as the source does, a window is 0.5 to 1.3 us longer than with the queue filled
- * while it is held (median 1.0 over 60 calls of 7 to 1,000 us on an H200, whatever is flushed and when), which is no sign of a
- * host that cannot keep up. */
+ * The 1.5 us: with the queue filled while the device runs, as the source does, a window is longer than with the queue filled while it
+ * is held: by 0.8 us in the median and 1.5 us at the 95th percentile of 233 calls of 6 to 1,000 us on an H200, whatever is flushed and
+ * when. That is no sign of a host that cannot keep up; with it, 294 of 297 native calls are device class, without it 272. */
 enum rerun_class rerun_class_of(double t_dev_ns, double t_src_ns, double h_ns, double flush_ns, double *rho);
 
 enum verdict_code {
