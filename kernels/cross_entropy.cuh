@@ -8,8 +8,8 @@
 #ifndef KI_CROSS_ENTROPY_CUH
 #define KI_CROSS_ENTROPY_CUH
 
-#include "cluster.cuh"
 #include "loss.cuh"
+#include "row_ring.cuh"
 
 namespace ki {
 
@@ -89,21 +89,24 @@ template <typename T> __device__ inline int target_of(const cross_entropy_args<T
     return target >= 0 && target < a.vocab ? (int)target : -1;
 }
 
-/* One thread a row: the loss, and the statistics where they are kept. fp64, so that the difference of large numbers is rounded once. */
-template <typename T, bool MEAN> __device__ inline void finish_row(const cross_entropy_args<T> &a, int64_t row, const softmax_stats &s)
+/* One thread a row: the loss, from the target's logit. fp64, so that the difference of large numbers is rounded once. */
+template <typename T, bool MEAN>
+__device__ inline void put_loss(const cross_entropy_args<T> &a, int64_t row, const softmax_stats &s, int target, float logit)
 {
-    int target = target_of(a, row);
-    double loss = 0;
-    if (target >= 0)
-        loss = (double)s.top * 0.6931471805599453 + log((double)s.sum) - (double)widen(a.logits[row * a.vocab + target]);
+    double loss = target >= 0 ? (double)s.top * 0.6931471805599453 + log((double)s.sum) - (double)logit : 0.0;
     if (MEAN)
         a.row_loss[row] = loss;
     else
         a.token_loss[row] = (float)loss;
-    if (a.top) {
-        a.top[row] = s.top;
-        a.sum[row] = s.sum;
-    }
+}
+
+/* One thread a row: the statistics, where they are kept. */
+template <typename T> __device__ inline void put_stats(const cross_entropy_args<T> &a, int64_t row, const softmax_stats &s)
+{
+    if (!a.top)
+        return;
+    a.top[row] = s.top;
+    a.sum[row] = s.sum;
 }
 
 /* Forward, one read: the statistics of each row while it streams by.
@@ -138,8 +141,11 @@ __global__ void __launch_bounds__(TEAM < 128 ? 128 : TEAM) cross_entropy_forward
         join_warp(s);
     else
         join_block(s, room);
-    if (lane == 0)
-        finish_row<T, MEAN>(a, row, s);
+    if (lane != 0)
+        return;
+    int target = target_of(a, row);
+    put_loss<T, MEAN>(a, row, s, target, target >= 0 ? widen(a.logits[row * a.vocab + target]) : 0.0f);
+    put_stats(a, row, s);
 }
 
 /* Gradient of one element, from its logit. */
@@ -187,74 +193,102 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) cross_entropy_backward(
     }
 }
 
-/* Full, one read: a cluster holds a row in its shared memory, takes the statistics, and writes the gradient from there.
+/* Full, one read: a cluster holds a row, its exponentials in registers, takes the statistics, and writes the gradient.
  * logits, dlogits [rows, vocab]   target, top, sum, row_loss or token_loss [rows]
- * grid (clusters * CTAs a cluster)  block (THREADS): a cluster takes every clusters-th row, each of its blocks a slice of
- * THREADS * vecs packs; statistics cross the cluster as cluster.cuh has it. STAGES rows are in flight by
- * cp.async; a thread copies, and reads, only its own packs, so that stages need no barrier.
+ * grid (clusters * blocks a cluster)  block (512): row_ring.cuh, VECS packs a thread; statistics cross the cluster as cluster.cuh
+ * has it. A thread's exponentials are relative to its own maximum; one factor a row and thread makes them gradients.
  * needs vocab % pack == 0; clusters of more than one block need sm_90
  * bytes 2 rows vocab s + 20 rows    16384 x 65536 fp32: 8.59 GB */
-template <typename T, int THREADS, int STAGES, bool MEAN>
-__global__ void __launch_bounds__(THREADS) cross_entropy_full(const __grid_constant__ cross_entropy_args<T> a, int cluster, int vecs)
+template <typename T, int VECS, bool MEAN>
+__global__ void __launch_bounds__(ring_threads, 1) cross_entropy_full(const __grid_constant__ cross_entropy_args<T> a, int cluster)
 {
     constexpr int size = pack<T>::size;
-    extern __shared__ __align__(16) unsigned char raw[];
+    using ring = row_ring<T, ring_threads, VECS, 1>;
+    extern __shared__ __align__(128) unsigned char raw[];
+    __shared__ unsigned long long barriers[ring::stages];
     __shared__ float room[2][2][warp];
-    [[maybe_unused]] __shared__ cluster_mail mail;
-    pack<T> *stages = (pack<T> *)raw + threadIdx.x;
-    int rank = blockIdx.x % cluster, step = gridDim.x / cluster, start = (rank * vecs * THREADS + (int)threadIdx.x) * size;
-    int mine = 0; /* packs of this thread */
-    while (mine < vecs && start + mine * THREADS * size < a.vocab)
-        mine++;
-    auto fetch = [&](int64_t row, int stage) {
-        if (row < a.rows)
-            for (int v = 0; v < mine; v++)
-                __pipeline_memcpy_async(stages + (stage * vecs + v) * THREADS, a.logits + row * a.vocab + start + v * THREADS * size, 16);
-        __pipeline_commit();
-    };
-
-    int64_t row = blockIdx.x / cluster;
-    for (int s = 0; s < STAGES; s++)
-        fetch(row + (int64_t)s * step, s);
+    [[maybe_unused]] __shared__ cluster_mail<2> mail;
+    int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
+    ring r;
+    r.source[0] = a.logits;
+    r.rows = a.rows;
+    r.length = a.vocab;
+    r.begin(raw, barriers, first, gridDim.x / cluster, rank);
 #if __CUDA_ARCH__ >= 900
     if (cluster > 1)
         open(mail);
 #endif
-    for (int stage = 0, turn = 0; row < a.rows; row += step, stage = stage + 1 == STAGES ? 0 : stage + 1, turn++) {
-        int target = target_of(a, row);
-        float g = row_scale<T, MEAN>(a, row, target);
-        softmax_stats s;
-        __pipeline_wait_prior(STAGES - 1);
-        const pack<T> *held = stages + stage * vecs * THREADS;
-#pragma unroll 4
-        for (int v = 0; v < mine; v++) {
-            pack<T> p = held[v * THREADS];
-            float x[1][size];
-            for (int i = 0; i < size; i++)
-                x[0][i] = p[i];
-            take(s, x);
+    auto target_at = [&](int64_t row) { return row < a.rows ? target_of(a, row) : -1; };
+    auto scale_at = [&](int64_t row, int target) { return row < a.rows && !MEAN ? row_scale<T, MEAN>(a, row, target) : 0.0f; };
+    float mean_scale = MEAN ? row_scale<T, MEAN>(a, 0, 0) : 0.0f;
+    int target_next = target_at(r.row);
+    float scale_next = scale_at(r.row, target_next);
+    for (int turn = 0; r.row < a.rows; r.next(), turn++) {
+        int target = target_next;
+        float g = MEAN ? target < 0 ? 0.0f : mean_scale : scale_next, e[VECS][size], top = -3e38f;
+        target_next = target_at(r.row + r.step);
+        scale_next = scale_at(r.row + r.step, target_next);
+        r.wait();
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            if (!r.has(v))
+                continue;
+            pack<T> x = r.get(0, v);
+#pragma unroll
+            for (int i = 0; i < size; i++) {
+                e[v][i] = x[i];
+                top = fmaxf(top, x[i]);
+            }
         }
+        softmax_stats s;
+        top = r.has(0) ? top * log2_e : top;
+        s.top = top;
+#pragma unroll
+        for (int v = 0; v < VECS; v++)
+            if (r.has(v))
+#pragma unroll
+                for (int i = 0; i < size; i++) {
+                    e[v][i] = exp2_of(fmaf(e[v][i], log2_e, -top));
+                    s.sum += e[v][i];
+                }
         join_block(s, room[turn & 1]);
+        r.refill(turn == 0);
 #if __CUDA_ARCH__ >= 900
         if (cluster > 1) {
-            const float2 *all = exchange(mail, turn, rank, cluster, { s.top, s.sum });
+            float send[2] = { s.top, s.sum };
+            auto all = exchange(mail, turn, rank, cluster, send);
             s = softmax_stats();
             for (int p = 0; p < cluster; p++)
-                join(s, all[p].x, all[p].y);
+                join(s, all[p][0], all[p][1]);
         }
 #endif
-        float inverse = 1.0f / s.sum;
-#pragma unroll 4
-        for (int v = 0; v < mine; v++) {
-            pack<T> p = held[v * THREADS], d;
-            int column = start + v * THREADS * size;
+        float factor = exp2_of(top - s.top) / s.sum * g;
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            if (!r.has(v))
+                continue;
+            unpacked<T> d;
+            int hit = target - r.at(v);
+#pragma unroll
             for (int i = 0; i < size; i++)
-                d.set(i, cross_entropy_gradient(p[i], s.top, inverse, column + i == target, g));
-            store_once(a.dlogits + row * a.vocab + column, d);
+                d.set(i, e[v][i] * factor);
+            if (hit >= 0 && hit < size) {
+                float logit = 0;
+#pragma unroll
+                for (int i = 0; i < size; i++)
+                    if (i == hit) {
+                        logit = r.get(0, v)[i];
+                        d.set(i, cross_entropy_gradient(logit, s.top, 1.0f / s.sum, true, g));
+                    }
+                put_loss<T, MEAN>(a, r.row, s, target, logit);
+            }
+            store_once(a.dlogits + r.offset(v), d);
         }
-        fetch(row + (int64_t)STAGES * step, stage);
-        if (rank == turn % cluster && threadIdx.x == 0)
-            finish_row<T, MEAN>(a, row, s);
+        if (rank == 0 && threadIdx.x == 0) {
+            put_stats(a, r.row, s);
+            if (target < 0)
+                put_loss<T, MEAN>(a, r.row, s, target, 0);
+        }
     }
 }
 
@@ -304,56 +338,16 @@ template <typename T, int W, bool MEAN> inline cudaError_t cross_entropy_backwar
     return cudaGetLastError();
 }
 
-/* How a row is spread over a cluster, and how many clusters run at once (0: the row does not fit). */
-struct cross_entropy_shape {
-    int cluster, vecs, clusters;
-};
-
-template <typename T, int THREADS, int STAGES, bool MEAN> inline cross_entropy_shape cross_entropy_fit(int vocab)
-{
-    static thread_local int known_vocab;
-    static thread_local cross_entropy_shape known;
-    if (known_vocab == vocab)
-        return known;
-    constexpr int slice = STAGES > 2 ? 64 << 10 : 104 << 10; /* bytes of a row in a block */
-    auto kernel = cross_entropy_full<T, THREADS, STAGES, MEAN>;
-    int64_t bytes = (int64_t)vocab * (int64_t)sizeof(T);
-    cross_entropy_shape s = { 1, 0, 0 };
-    while (s.cluster < 8 && bytes > (int64_t)s.cluster * slice)
-        s.cluster *= 2;
-    int64_t vecs = (bytes / 16 + (int64_t)s.cluster * THREADS - 1) / ((int64_t)s.cluster * THREADS), room = vecs * THREADS * 16 * STAGES;
-    bool fits = vecs * THREADS * 16 <= slice && room + 2048 <= device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    if (fits && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room) == cudaSuccess) {
-        s.vecs = (int)vecs;
-        if (s.cluster == 1) {
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&s.clusters, kernel, THREADS, (size_t)room);
-            s.clusters *= multiprocessors();
-        } else if (device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9) {
-            cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-            size.val.clusterDim = { (unsigned)s.cluster, 1, 1 };
-            cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)s.cluster), .blockDim = dim3(THREADS),
-                .dynamicSmemBytes = (size_t)room, .attrs = &size, .numAttrs = 1 };
-            cudaOccupancyMaxActiveClusters(&s.clusters, kernel, &config);
-        }
-    }
-    known = s;
-    known_vocab = vocab;
-    return s;
-}
-
 /* False if the row does not fit. */
-template <typename T, int THREADS, int STAGES, bool MEAN>
-inline bool cross_entropy_full_launch(const cross_entropy_args<T> &a, cudaStream_t stream, cudaError_t *error)
+template <typename T, int VECS, bool MEAN> inline bool cross_entropy_full_launch(const cross_entropy_args<T> &a, cudaStream_t stream, cudaError_t *error)
 {
-    cross_entropy_shape s = cross_entropy_fit<T, THREADS, STAGES, MEAN>(a.vocab);
-    if (s.clusters == 0)
+    using ring = row_ring<T, ring_threads, VECS, 1>;
+    constexpr auto kernel = cross_entropy_full<T, VECS, MEAN>;
+    int cluster = cluster_of(a.vocab, ring::width), fit = cluster ? resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes) : 0;
+    if (fit == 0)
         return false;
-    int64_t clusters = a.rows < s.clusters ? a.rows : s.clusters;
-    cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-    size.val.clusterDim = { (unsigned)s.cluster, 1, 1 };
-    cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)(clusters * s.cluster)), .blockDim = dim3(THREADS),
-        .dynamicSmemBytes = (size_t)s.vecs * THREADS * 16 * STAGES, .stream = stream, .attrs = &size, .numAttrs = s.cluster > 1 ? 1u : 0u };
-    *error = cudaLaunchKernelEx(&config, cross_entropy_full<T, THREADS, STAGES, MEAN>, a, s.cluster, s.vecs);
+    cluster_launch l(a.rows < fit ? a.rows : fit, cluster, ring_threads, ring::shared_bytes, stream);
+    *error = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
     return true;
 }
 
@@ -366,10 +360,12 @@ template <typename T, bool MEAN> inline cudaError_t cross_entropy_full_call(cons
         return e != cudaSuccess ? e : cross_entropy_backward_call<T, 1, MEAN>(a, stream);
     }
     int packs = a.vocab / pack<T>::size;
-    if (packs <= 1024 ? cross_entropy_full_launch<T, 128, 3, MEAN>(a, stream, &e) : cross_entropy_full_launch<T, 512, 3, MEAN>(a, stream, &e))
+    if (packs <= 1024 ? cross_entropy_full_launch<T, 2, MEAN>(a, stream, &e)
+        : packs <= 2048 ? cross_entropy_full_launch<T, 4, MEAN>(a, stream, &e) : cross_entropy_full_launch<T, 8, MEAN>(a, stream, &e))
         return e;
-    if (cross_entropy_full_launch<T, 512, 2, MEAN>(a, stream, &e))
-        return e;
+    if constexpr (sizeof(T) == 4) /* as many exponentials as registers hold */
+        if (cross_entropy_full_launch<T, 12, MEAN>(a, stream, &e))
+            return e;
     e = cross_entropy_forward_call<T, pack<T>::size, MEAN>(a, stream);
     return e != cudaSuccess ? e : cross_entropy_backward_call<T, pack<T>::size, MEAN>(a, stream);
 }

@@ -80,7 +80,7 @@ const struct ki_operation group_norm_operation = {
 
 #else
 
-#include "row_stream.cuh"
+#include "common.cuh"
 
 namespace {
 
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(group_threads(VECS)) group_norm_groups(const _
     for (int v = 0; v < VECS; v++) {
         if (at(v) >= a.hidden)
             continue;
-        pack<T> y, dx;
+        unpacked<T> y, dx;
 #pragma unroll
         for (int i = 0; i < size; i++) {
             float n = (x[v][i] - mu) * rs;

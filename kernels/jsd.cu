@@ -8,7 +8,7 @@
 #define KI_REF_FILE "jsd_ref.h"
 enum { STUDENT, TEACHER, LOSS, DLOSS, DSTUDENT };
 enum { TOKENS, VOCAB };
-enum { PARTS_LIMIT = 4096 }; /* partial sums of the loss */
+enum { PARTS_LIMIT = 16384 }; /* partial sums of the loss */
 
 #include "ref.h"
 

@@ -8,7 +8,7 @@
 #define KI_REF_FILE "kl_div_ref.h"
 enum { LOG_PROBS, TARGET_PROBS, LOSS, DLOSS, DLOG_PROBS };
 enum { TOKENS, VOCAB };
-enum { PARTS_LIMIT = 4096 }; /* partial sums of the loss */
+enum { PARTS_LIMIT = 16384 }; /* partial sums of the loss */
 
 #include "ref.h"
 

@@ -1,6 +1,6 @@
 /* LayerNorm of rows: population variance from centred values, eps inside the root, one rounding at the end.
  * x, y, dy, dx [rows, hidden], weight, bias, dweight, dbias [hidden], row-major; mean, rstd [rows] fp32 are kept for backward.
- * forward   persistent blocks, weight and bias in registers         4096 x 16384 fp32: 537 MB
+ * forward   a row in registers of a block or cluster                4096 x 16384 fp32: 537 MB
  * backward  persistent clusters, partial dweight and dbias, sums    4096 x 16384 fp32: 805 MB
  * full      the backward kernel, which also makes the statistics and y; reads x once
  * reference layer_norm_ref.h; tolerance config/tolerances.json */
@@ -70,7 +70,8 @@ const struct ki_operation layer_norm_operation = {
 
 #else
 
-#include "row_stream.cuh"
+#include "row_ring.cuh"
+#include "row_slice.cuh"
 
 namespace {
 
@@ -87,133 +88,210 @@ template <typename T> struct args {
     float eps;
 };
 
-/* LayerNorm with FORWARD, its gradients with BACKWARD, both at once with both:
+/* The mean and the sum of squares about it, of blocks of a cluster each with its own: count, mean and squares of block p by of(p). */
+struct moments {
+    float mean, squares;
+};
+
+template <typename F> __device__ inline moments join(int blocks, float total, F &&of)
+{
+    moments all = { 0, 0 };
+    for (int p = 0; p < blocks; p++) {
+        float3 m = of(p);
+        all.mean += m.x * m.y;
+    }
+    all.mean /= total;
+    for (int p = 0; p < blocks; p++) {
+        float3 m = of(p);
+        all.squares += m.z + m.x * (m.y - all.mean) * (m.y - all.mean);
+    }
+    return all;
+}
+
+/* LayerNorm forward: n = (x - mu) rs, y = n w + b
+ * x, y [rows, hidden]   weight, bias [hidden]   mean, rstd [rows]   sums in fp32, squares about the mean of the block
+ * grid (rows / groups * cluster)  block (THREADS, or four rows of 32): row_slice.cuh
+ * needs hidden % pack == 0       bytes 2 rows hidden s */
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(1))
+    layer_norm_forward(const __grid_constant__ args<T> a, int cluster)
+{
+    __shared__ float room[2][warp], slots[8][2];
+    row_slice<T, THREADS, VECS> s(a.hidden, cluster);
+    if (s.row >= a.rows)
+        return; /* whole warps */
+    pack<T> x[VECS];
+    float total[1] = { 0 }, squares[1] = { 0 }, own = s.count(s.rank); /* 0 in a block past the end */
+    s.load(a.x, x);
+#pragma unroll
+    for (int v = 0; v < VECS; v++) {
+        pin(x[v]);
+#pragma unroll
+        for (int i = 0; i < s.size; i++)
+            total[0] += x[v][i];
+    }
+    row_sum<THREADS>(total, room[0]);
+    float mu = total[0] / fmaxf(own, 1.0f);
+#pragma unroll
+    for (int v = 0; v < VECS; v++) {
+        pin(x[v]);
+        if (s.has(v))
+#pragma unroll
+            for (int i = 0; i < s.size; i++)
+                squares[0] += (x[v][i] - mu) * (x[v][i] - mu);
+    }
+    row_sum<THREADS>(squares, room[1]);
+    if (cluster > 1) {
+        float send[2] = { mu, squares[0] };
+        swap(slots, s.rank, cluster, send);
+        moments m = join(cluster, (float)a.hidden, [&](int p) { return make_float3(s.count(p), slots[p][0], slots[p][1]); });
+        mu = m.mean;
+        squares[0] = m.squares;
+    }
+    float rs = 1.0f / sqrtf(squares[0] / (float)a.hidden + a.eps);
+#pragma unroll
+    for (int v = 0; v < VECS; v++) {
+        if (!s.has(v))
+            continue;
+        pin(x[v]);
+        pack<T> w = load_shared(a.weight + s.at(v)), b = load_shared(a.bias + s.at(v));
+        unpacked<T> y;
+#pragma unroll
+        for (int i = 0; i < s.size; i++)
+            y.set(i, (x[v][i] - mu) * rs * w[i] + b[i]);
+        store_once(a.y + s.offset(v), y);
+    }
+    if (a.mean && s.rank == 0 && threadIdx.x % THREADS == 0) {
+        a.mean[s.row] = mu;
+        a.rstd[s.row] = rs;
+    }
+}
+
+/* LayerNorm backward, and full when FULL:
  * n = (x - mu) rs, y = n w + b; q = dy w, dx = rs (q - n mean(q n) - mean q), dw = sum_r dy n, db = sum_r dy
  * x, y, dy, dx [rows, hidden]   weight, bias [hidden]   mean, rstd [rows]   partial [clusters, 2, hidden]   sums in fp32
- * grid (clusters * blocks a cluster)  block (THREADS): a cluster takes every clusters-th row, each of its blocks a slice of
- * THREADS * VECS packs of it, through a ring of SLOTS packs a thread (row_stream.cuh); sums of a row cross the cluster through
- * distributed shared memory. Weight (and bias, without BACKWARD), dw and db stay in registers from row to row.
+ * grid (clusters * blocks a cluster)  block (512): row_ring.cuh. FULL takes sums about the mean of the block, and corrects them
+ * when blocks exchange theirs. Weight, dw and db stay in registers from row to row; affine_sums adds up the clusters.
  * needs hidden % pack == 0; clusters of more than one block need sm_90
- * bytes 2 rows hidden s (BACKWARD 3, both 4) + 16 clusters hidden for the partial sums */
-template <typename T, int THREADS, int VECS, int SLOTS, bool FORWARD, bool BACKWARD>
-__global__ void __launch_bounds__(THREADS, 1) layer_norm_rows(const __grid_constant__ args<T> a, int cluster)
+ * bytes 3 rows hidden s (FULL 4) + 16 clusters hidden for the partial sums */
+template <typename T> constexpr int ring_vecs = sizeof(T) == 4 ? 4 : 2; /* two column sums an element in registers */
+
+template <typename T, int THREADS, bool FULL>
+__global__ void __launch_bounds__(ring_threads, 1) layer_norm_backward(const __grid_constant__ args<T> a, int cluster)
 {
-    constexpr int size = pack<T>::size;
-    extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ float room[2][3 * warp], peers[2][3 * 8];
-    int rank = blockIdx.x % cluster, first = blockIdx.x / cluster, clusters = gridDim.x / cluster, turn = 0;
-    row_stream<T, THREADS, VECS, BACKWARD ? 2 : 1, SLOTS> s;
+    constexpr int size = pack<T>::size, VECS = ring_vecs<T>;
+    using ring = row_ring<T, THREADS, VECS, 2>;
+    extern __shared__ __align__(128) unsigned char raw[];
+    __shared__ unsigned long long barriers[ring::groups * ring::stages];
+    __shared__ float rooms[2][ring::groups][(FULL ? 3 : 2) * THREADS / warp], means[ring::groups][THREADS / warp];
+    [[maybe_unused]] __shared__ cluster_mail<FULL ? 4 : 2> mail;
+    int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
+    ring s;
     s.source[0] = a.x;
-    if constexpr (BACKWARD)
-        s.source[1] = a.dy;
+    s.source[1] = a.dy;
     s.rows = a.rows;
     s.length = a.hidden;
-    s.start = rank * s.width;
-    s.begin(raw, first, clusters);
+    s.begin(raw, barriers, first, gridDim.x / cluster, rank);
 
-    uint4 w[VECS], b[BACKWARD ? 1 : VECS]; /* packed */
-    [[maybe_unused]] float dw[VECS][size] = {}, db[VECS][size] = {};
+    pack<T> w[VECS];
+    float dw[VECS][size] = {}, db[VECS][size] = {};
 #pragma unroll
     for (int v = 0; v < VECS; v++)
-        if (s.has(v)) {
-            w[v] = __ldg((const uint4 *)(a.weight + s.at(v)));
-            if (!BACKWARD)
-                b[BACKWARD ? 0 : v] = __ldg((const uint4 *)(a.bias + s.at(v)));
-        }
-    auto sum = [&]<int N>(float (&v)[N]) {
-        block_sum(v, room[turn]);
-        if (cluster > 1)
-            cluster_sum(v, peers[turn], rank, cluster);
-        turn ^= 1;
-    };
-    auto kept = [&](const float *of, int64_t row) { return !FORWARD && row < a.rows ? of[row] : 0.0f; };
-    float mu_next = kept(a.mean, s.row), rs_next = kept(a.rstd, s.row);
+        w[v] = s.has(v) ? load_shared(a.weight + s.at(v)) : pack<T>{};
 #if __CUDA_ARCH__ >= 900
     if (cluster > 1)
-        cooperative_groups::this_cluster().sync(); /* peers' shared memory exists only once they run */
+        open(mail);
 #endif
-    for (; s.row < a.rows; s.next()) {
-        float mu = mu_next, rs = rs_next, part = 1.0f / (float)a.hidden;
+    auto kept = [&](const float *of, int64_t row) { return !FULL && row < a.rows ? of[row] : 0.0f; };
+    float mu_next = kept(a.mean, s.row), rs_next = kept(a.rstd, s.row), part = 1.0f / (float)a.hidden;
+    for (int turn = 0; s.row < a.rows; s.next(), turn++) {
+        float mu = mu_next, rs = rs_next, sums[FULL ? 3 : 2] = {}; /* q, q (x - mu), (x - mu)^2 */
         mu_next = kept(a.mean, s.row + s.step);
         rs_next = kept(a.rstd, s.row + s.step);
         s.wait();
-        if (FORWARD) {
+        if constexpr (FULL) {
             float total[1] = { 0 };
 #pragma unroll
-            for (int v = 0; v < VECS; v++)
-                if (s.has(v)) {
-                    pack<T> x = s.get(0, v);
+            for (int v = 0; v < VECS; v++) {
+                pack<T> x = s.get(0, v);
 #pragma unroll
-                    for (int i = 0; i < size; i++)
-                        total[0] += x[i];
-                }
-            sum(total);
-            mu = total[0] / (float)a.hidden;
+                for (int i = 0; i < size; i++)
+                    total[0] += x[i];
+            }
+            group_sum<THREADS>(total, means[s.group], s.group);
+            mu = total[0] / fmaxf(s.count(rank), 1.0f);
         }
-        float sums[BACKWARD ? FORWARD ? 3 : 2 : 1] = {}; /* q, q (x - mu); last (x - mu)^2 */
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
+            pack<T> x = s.get(0, v), dy = s.get(1, v);
+            pin(w[v]);
             if (!s.has(v))
                 continue;
-            pack<T> x = s.get(0, v), dy = s.get(BACKWARD ? 1 : 0, v), weight = unpack<T>(w[v]);
 #pragma unroll
             for (int i = 0; i < size; i++) {
-                float centred = x[i] - mu;
-                if (FORWARD)
-                    sums[BACKWARD ? 2 : 0] += centred * centred;
-                if constexpr (BACKWARD) {
-                    float q = dy[i] * weight[i];
-                    sums[0] += q;
-                    sums[1] += q * centred;
+                float centred = x[i] - mu, q = dy[i] * w[v][i];
+                sums[0] += q;
+                sums[1] += q * centred;
+                if constexpr (FULL)
+                    sums[2] += centred * centred;
+            }
+        }
+        group_sum<THREADS>(sums, rooms[turn & 1][s.group], s.group);
+        s.refill(turn == 0);
+#if __CUDA_ARCH__ >= 900
+        if (cluster > 1) {
+            if constexpr (FULL) {
+                float send[4] = { sums[0], sums[1], mu, sums[2] };
+                auto all = exchange(mail, turn, rank, cluster, send);
+                moments m = join(cluster, (float)a.hidden, [&](int p) { return make_float3(s.count(p), all[p][2], all[p][3]); });
+                mu = m.mean;
+                sums[0] = sums[1] = 0;
+                sums[2] = m.squares;
+                for (int p = 0; p < cluster; p++) {
+                    sums[0] += all[p][0];
+                    sums[1] += all[p][1] + all[p][0] * (all[p][2] - mu);
+                }
+            } else {
+                auto all = exchange(mail, turn, rank, cluster, sums);
+                sums[0] = sums[1] = 0;
+                for (int p = 0; p < cluster; p++) {
+                    sums[0] += all[p][0];
+                    sums[1] += all[p][1];
                 }
             }
         }
-        sum(sums);
-        if (FORWARD)
-            rs = 1.0f / sqrtf(sums[BACKWARD ? 2 : 0] / (float)a.hidden + a.eps);
-        if (FORWARD && a.mean && rank == 0 && threadIdx.x == 0) {
-            a.mean[s.row] = mu;
-            a.rstd[s.row] = rs;
+#endif
+        if constexpr (FULL) {
+            rs = 1.0f / sqrtf(sums[2] * part + a.eps);
+            if (a.mean && rank == 0 && s.member == 0) {
+                a.mean[s.row] = mu;
+                a.rstd[s.row] = rs;
+            }
         }
-        float c1 = 0, c2 = 0;
-        if constexpr (BACKWARD) {
-            c1 = sums[1] * rs * part;
-            c2 = sums[0] * part;
-        }
+        float c1 = sums[1] * rs * part, c2 = sums[0] * part;
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = s.get(0, v), dy = s.get(BACKWARD ? 1 : 0, v), y, dx;
-            s.release(v);
-            if (!s.has(v))
-                continue;
-            pack<T> weight = unpack<T>(w[v]), bias = FORWARD && BACKWARD ? load_shared(a.bias + s.at(v)) : unpack<T>(b[BACKWARD ? 0 : v]);
+            pack<T> x = s.get(0, v), dy = s.get(1, v), bias = FULL && s.has(v) ? load_shared(a.bias + s.at(v)) : pack<T>{};
+            unpacked<T> y, dx;
+            pin(w[v]);
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 float n = (x[i] - mu) * rs;
-                if (FORWARD)
-                    y.set(i, n * weight[i] + bias[i]);
-                if (BACKWARD) {
-                    dx.set(i, rs * (dy[i] * weight[i] - n * c1 - c2));
-                    dw[v][i] += dy[i] * n;
-                    db[v][i] += dy[i];
-                }
+                dx.set(i, rs * (dy[i] * w[v][i] - n * c1 - c2));
+                dw[v][i] += dy[i] * n;
+                db[v][i] += dy[i];
+                y.set(i, n * w[v][i] + bias[i]);
             }
-            if (FORWARD)
+            if (!s.has(v))
+                continue;
+            store_once(a.dx + s.offset(v), dx);
+            if (FULL)
                 store_once(a.y + s.offset(v), y);
-            if (BACKWARD)
-                store_once(a.dx + s.offset(v), dx);
         }
     }
-    if constexpr (BACKWARD) {
-        float *to = a.partial + (int64_t)first * 2 * a.hidden;
-#pragma unroll
-        for (int v = 0; v < VECS; v++)
-            for (int i = 0; i < size; i++)
-                if (s.has(v)) {
-                    to[s.at(v) + i] = dw[v][i];
-                    to[a.hidden + s.at(v) + i] = db[v][i];
-                }
-    }
+    float *to = a.partial + (int64_t)first * 2 * a.hidden;
+    put_columns<ring, VECS>(s, (float *)raw, to, [&](int v, int i) { return dw[v][i]; });
+    put_columns<ring, VECS>(s, (float *)raw, to + a.hidden, [&](int v, int i) { return db[v][i]; });
 }
 
 /* Any hidden, element by element, for rows that do not divide into packs or are too long for the kernel above.
@@ -258,51 +336,40 @@ __global__ void __launch_bounds__(512) layer_norm_any(const __grid_constant__ ar
     }
 }
 
-/* The streaming kernel where it fits, else the plain one; `parts` blocks at most, and gets the rows of `partial` written. */
-template <typename T, int THREADS, int VECS, int SLOTS, bool FORWARD, bool BACKWARD>
-cudaError_t launch_rows(const args<T> &a, int *parts, cudaStream_t stream)
-{
-    constexpr auto kernel = layer_norm_rows<T, THREADS, VECS, SLOTS, FORWARD, BACKWARD>;
-    using shape = row_stream<T, THREADS, VECS, BACKWARD ? 2 : 1, SLOTS>;
-    int cluster = 1, fit = 0;
-    while (cluster < 8 && cluster * shape::width < a.hidden)
-        cluster *= 2;
-    if (cluster * shape::width >= a.hidden && a.hidden % pack<T>::size == 0)
-        fit = cluster > 1 ? resident_clusters<kernel>(cluster, THREADS, shape::shared_bytes)
-                          : resident_blocks<kernel>(THREADS, shape::shared_bytes);
-    if (fit == 0) {
-        layer_norm_any<T, FORWARD, BACKWARD><<<(unsigned)*parts, 512, 0, stream>>>(a);
-        return cudaGetLastError();
-    }
-    int most = BACKWARD ? 3 * multiprocessors() : fit; /* partial sums cost traffic too */
-    most = BACKWARD && most > PARTS_LIMIT ? PARTS_LIMIT : most;
-    *parts = (int)row_blocks(a.rows, 1, fit < most ? fit : most);
-    cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-    size.val.clusterDim = { (unsigned)cluster, 1, 1 };
-    cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)(*parts * cluster)), .blockDim = dim3(THREADS),
-        .dynamicSmemBytes = shape::shared_bytes, .stream = stream, .attrs = &size, .numAttrs = cluster > 1 ? 1u : 0u };
-    return cudaLaunchKernelEx(&config, kernel, a, cluster);
-}
-
 template <typename T> cudaError_t forward(const args<T> &a, int parts, cudaStream_t stream)
 {
-    int packs = a.hidden / pack<T>::size;
-    return packs <= 128 ? launch_rows<T, 128, 1, 3, true, false>(a, &parts, stream)
-        : packs <= 256  ? launch_rows<T, 128, 2, 4, true, false>(a, &parts, stream)
-        : packs <= 512  ? launch_rows<T, 128, 4, 8, true, false>(a, &parts, stream)
-        : packs <= 1024 ? launch_rows<T, 256, 4, 8, true, false>(a, &parts, stream)
-        : packs <= 2048 ? launch_rows<T, 512, 4, 12, true, false>(a, &parts, stream)
-                        : launch_rows<T, 512, 8, 24, true, false>(a, &parts, stream);
+    cudaError_t e = cudaSuccess;
+    bool done = a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff
+        && with_row_slice(a.hidden / pack<T>::size, [&]<int THREADS, int VECS>(int cluster) {
+               e = launch_slices<layer_norm_forward<T, THREADS, VECS>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
+           });
+    if (done)
+        return e;
+    layer_norm_any<T, true, false><<<(unsigned)parts, 512, 0, stream>>>(a);
+    return cudaGetLastError();
 }
 
-template <typename T, bool FORWARD> cudaError_t backward(const args<T> &a, int parts, cudaStream_t stream)
+/* The ring kernel where it fits, else the plain one with `parts` blocks. */
+template <typename T, bool FULL> cudaError_t backward(const args<T> &a, int parts, cudaStream_t stream)
 {
-    int packs = a.hidden / pack<T>::size;
-    cudaError_t e = packs <= 128 ? launch_rows<T, 128, 1, 3, FORWARD, true>(a, &parts, stream)
-        : packs <= 256  ? launch_rows<T, 256, 1, 3, FORWARD, true>(a, &parts, stream)
-        : packs <= 512  ? launch_rows<T, 256, 2, 6, FORWARD, true>(a, &parts, stream)
-        : packs <= 1024 ? launch_rows<T, 512, 2, 6, FORWARD, true>(a, &parts, stream)
-                        : launch_rows<T, 512, 4, 12, FORWARD, true>(a, &parts, stream);
+    cudaError_t e = cudaSuccess;
+    bool done = false;
+    if (a.hidden % pack<T>::size == 0)
+        with_row_ring<ring_vecs<T>>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
+            using ring = row_ring<T, THREADS, ring_vecs<T>, 2>;
+            constexpr auto kernel = layer_norm_backward<T, THREADS, FULL>;
+            int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
+            if (fit == 0)
+                return;
+            done = true;
+            parts = (int)row_blocks(a.rows, ring::groups, fit < PARTS_LIMIT ? fit : PARTS_LIMIT);
+            cluster_launch l(parts, cluster, ring_threads, ring::shared_bytes, stream);
+            e = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
+        });
+    if (!done) {
+        layer_norm_any<T, FULL, true><<<(unsigned)parts, 512, 0, stream>>>(a);
+        e = cudaGetLastError();
+    }
     return e != cudaSuccess ? e : launch_affine_sums(a.partial, parts, a.hidden, a.dweight, a.dbias, stream);
 }
 

@@ -56,12 +56,12 @@ __device__ inline double block_total(double v)
     return v;
 }
 
-/* loss = factor * sum of partial[parts], fp64 in, T out.   grid (1)  block (512)   bytes 8 parts. Deterministic. */
-template <typename T> __global__ void __launch_bounds__(512) loss_total(const double *partial, int parts, double factor, T *loss)
+/* loss = factor * sum of partial[parts], fp64 in, T out.   grid (1)  block (1024)   bytes 8 parts. Deterministic. */
+template <typename T> __global__ void __launch_bounds__(1024) loss_total(const double *partial, int parts, double factor, T *loss)
 {
     double v = 0;
-#pragma unroll 4
-    for (int p = threadIdx.x; p < parts; p += 512)
+#pragma unroll 8
+    for (int p = threadIdx.x; p < parts; p += 1024)
         v += partial[p];
     v = block_total(v);
     if (threadIdx.x == 0)

@@ -66,7 +66,7 @@ namespace {
 
 using namespace ki;
 
-enum { THREADS = 256, VECS = 2 };
+enum { THREADS = 256, VECS = 1 };
 
 /* Tensors of one call. Those that a pass does not use are NULL. */
 template <typename T> struct args {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(THREADS) swiglu_packs(const __grid_constant__ 
     for (int v = 0; v < VECS; v++) {
         if (!has[v])
             continue;
-        pack<T> out, dg, du;
+        unpacked<T> out, dg, du;
 #pragma unroll
         for (int i = 0; i < size; i++) {
             swiglu e = swiglu_at<T>(g[v][i], u[v][i], BACKWARD ? d[v][i] : 0.0f);

@@ -13,7 +13,7 @@
 
 namespace ki {
 
-enum { PAIR_THREADS = 256, PAIR_BLOCKS = 4 /* a multiprocessor */ };
+enum { PAIR_THREADS = 256, PAIR_BLOCKS = 4 /* a multiprocessor that registers must allow */ };
 
 /* Packs of each tensor that a thread has in flight; a pack of 16-bit elements takes more registers once it is unpacked. */
 template <typename T> constexpr int pair_unroll = sizeof(T) == 4 ? 4 : 2;
@@ -23,13 +23,15 @@ template <typename T> struct pair_loss_args {
     T *grad;
     double *partial; /* [blocks] */
     int64_t count;   /* elements */
+    int64_t chunk;   /* packs of a block, whole tiles */
     float scale;     /* of the gradient: factor / tokens */
 };
 
 /* loss = factor / tokens * sum over pairs, dfirst = dloss * its derivative
  * first, second, grad [count]   partial [grid] fp64: the sum of each block; sums in fp32 over a tile, then fp64
- * grid (4 a multiprocessor)  block (256): a block takes every grid-th tile of 256 * 4 packs of 16 bytes (16-bit types: 256 * 2);
- * a thread has all its loads of a tile in flight, 128 (64) bytes; the elements that do not fill a pack go to the first block
+ * grid (packs / chunk)  block (256): a block takes tiles of 256 * 4 packs of 16 bytes (16-bit types: 256 * 2) that follow one another,
+ * as few as the room for partial sums allows; a thread has all its loads of a tile in flight, 128 (64) bytes; the elements that do
+ * not fill a pack go to the first block
  * bytes LOSS 2 count s, GRAD 3 count s (2 where the derivative does not read the first), both 3 count s
  * 8192 x 65536 fp32: 4.29, 6.44, 6.44 GB */
 template <typename T, typename L, bool LOSS, bool GRAD>
@@ -40,10 +42,11 @@ __global__ void __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) pair_loss(const __g
     if (GRAD)
         of.g = widen(*a.dloss) * a.scale;
     double total = 0;
-    int64_t packs = a.count / size, tile = PAIR_THREADS * unroll;
-    for (int64_t base = blockIdx.x * tile; base < packs; base += gridDim.x * tile) {
+    int64_t packs = a.count / size, end = (blockIdx.x + 1) * a.chunk;
+    end = end < packs ? end : packs;
+    for (int64_t base = blockIdx.x * a.chunk; base < end; base += PAIR_THREADS * unroll) {
         pack<T> x[unroll], y[unroll];
-        int left = (int)(packs - base < tile ? packs - base : tile);
+        int left = (int)(end - base < PAIR_THREADS * unroll ? end - base : PAIR_THREADS * unroll);
         const T *from_x = a.first + base * size, *from_y = a.second + base * size;
         T *to = GRAD ? a.grad + base * size : nullptr;
 #pragma unroll
@@ -61,7 +64,7 @@ __global__ void __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) pair_loss(const __g
             int p = u * PAIR_THREADS + (int)threadIdx.x;
             if (p >= left)
                 continue;
-            pack<T> d;
+            unpacked<T> d;
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 float loss, grad;
@@ -96,11 +99,12 @@ __global__ void __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) pair_loss(const __g
 template <typename T, typename L>
 inline cudaError_t pair_loss_pass(enum ki_pass pass, pair_loss_args<T> a, int64_t tokens, T *loss, L of, int limit, cudaStream_t stream)
 {
-    int64_t tile = (int64_t)PAIR_THREADS * pair_unroll<T> * pack<T>::size, tiles = (a.count + tile - 1) / tile;
-    int64_t blocks = (int64_t)multiprocessors() * PAIR_BLOCKS;
-    blocks = blocks < limit ? blocks : limit;
-    blocks = blocks < tiles ? blocks : tiles;
-    unsigned grid = (unsigned)blocks;
+    int64_t tile = (int64_t)PAIR_THREADS * pair_unroll<T>, tiles = (a.count / pack<T>::size + tile - 1) / tile;
+    int64_t most = pass == KI_BACKWARD ? 0x7fffffff : limit, each = (tiles + most - 1) / most;
+    each = each > 1 ? each : 1;
+    int64_t blocks = (tiles + each - 1) / each;
+    unsigned grid = (unsigned)(blocks > 1 ? blocks : 1);
+    a.chunk = each * tile;
     a.scale = (float)(L::factor / (double)tokens);
     if (pass == KI_BACKWARD)
         pair_loss<T, L, false, true><<<grid, PAIR_THREADS, 0, stream>>>(a, of);
@@ -109,7 +113,7 @@ inline cudaError_t pair_loss_pass(enum ki_pass pass, pair_loss_args<T> a, int64_
     else
         pair_loss<T, L, true, false><<<grid, PAIR_THREADS, 0, stream>>>(a, of);
     if (pass != KI_BACKWARD)
-        loss_total<T><<<1, 512, 0, stream>>>(a.partial, (int)blocks, L::factor / (double)tokens, loss);
+        loss_total<T><<<1, 1024, 0, stream>>>(a.partial, (int)grid, L::factor / (double)tokens, loss);
     return cudaGetLastError();
 }
 

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(256) relu_squared_packs(const __grid_constant_
         int64_t at = first + v * 256;
         if (at >= packs)
             continue;
-        pack<T> y, dx;
+        unpacked<T> y, dx;
 #pragma unroll
         for (int i = 0; i < size; i++) {
             float m = positive(x[v][i]);
@@ -115,10 +115,7 @@ __global__ void __launch_bounds__(256) relu_squared_packs(const __grid_constant_
 template <typename T, bool FORWARD, bool BACKWARD> cudaError_t launch_pass(const args<T> &a, cudaStream_t stream)
 {
     int64_t packs = a.count / pack<T>::size + 1; /* at least one block, also for no pack */
-    if (packs < (int64_t)multiprocessors() * 8 * 256 * 4)
-        relu_squared_packs<T, 1, FORWARD, BACKWARD><<<(unsigned)((packs + 255) / 256), 256, 0, stream>>>(a);
-    else
-        relu_squared_packs<T, 4, FORWARD, BACKWARD><<<(unsigned)((packs + 1023) / 1024), 256, 0, stream>>>(a);
+    relu_squared_packs<T, 1, FORWARD, BACKWARD><<<(unsigned)((packs + 255) / 256), 256, 0, stream>>>(a);
     return cudaGetLastError();
 }
 

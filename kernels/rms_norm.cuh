@@ -4,9 +4,8 @@
 #ifndef KI_RMS_NORM_CUH
 #define KI_RMS_NORM_CUH
 
-#include <cooperative_groups.h>
-
-#include "common.cuh"
+#include "row_ring.cuh"
+#include "row_slice.cuh"
 
 namespace ki {
 
@@ -22,161 +21,159 @@ template <typename T> struct rms_norm_args {
 
 template <typename T> __device__ inline pack<T> add(const pack<T> &a, const pack<T> &b)
 {
-    pack<T> s;
-    for (int i = 0; i < pack<T>::size; i++)
+    unpacked<T> s;
+    for (int i = 0; i < s.size; i++)
         s.set(i, a[i] + b[i]);
-    return s;
+    return s.packed();
 }
 
 /* RMSNorm forward: y[r,h] = s[r,h] * w[h] / sqrt(mean_h(s[r,h]^2) + eps), s = x + residual with ADD
  * x, residual, y, sum [rows, hidden]   weight [hidden]   sums in fp32
- * grid (rows)  block (THREADS): one block a row, which it keeps in registers; VECS 16-byte packs a thread;
- * needs hidden % pack == 0 and hidden <= THREADS * VECS * pack
+ * grid (rows / groups * cluster)  block (THREADS, or four rows of 32): row_slice.cuh
+ * needs hidden % pack == 0
  * bytes 2 rows hidden s + hidden s; ADD 4 rows hidden s + hidden s */
 template <typename T, int THREADS, int VECS, bool ADD>
-__global__ void __launch_bounds__(THREADS) rms_norm_forward(const __grid_constant__ rms_norm_args<T> a)
+__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(ADD || THREADS == warp ? 2 : 1)) rms_norm_forward(const __grid_constant__ rms_norm_args<T> a, int cluster)
 {
-    constexpr int size = pack<T>::size;
     __shared__ float room[warp];
-    int64_t row = (int64_t)blockIdx.x * a.hidden;
-    pack<T> s[VECS];
+    __shared__ float slots[8][1];
+    row_slice<T, THREADS, VECS> s(a.hidden, cluster);
+    if (s.row >= a.rows)
+        return; /* whole warps */
+    constexpr bool early = VECS <= 2 || THREADS == warp; /* read the weight while the row is on its way, where registers allow */
+    pack<T> x[VECS], added[ADD ? VECS : 1], w[VECS];
     float squares[1] = { 0 };
+    s.load(a.x, x);
+    if constexpr (ADD)
+        s.load(a.residual, added);
+#pragma unroll
+    for (int v = 0; v < VECS; v++)
+        if (early && s.has(v))
+            w[v] = load_shared(a.weight + s.at(v));
 #pragma unroll
     for (int v = 0; v < VECS; v++) {
-        int h = (v * THREADS + threadIdx.x) * size;
-        if (h < a.hidden)
-            s[v] = load_once(a.x + row + h);
-        if (ADD && h < a.hidden)
-            s[v] = add(s[v], load_once(a.residual + row + h));
+        if constexpr (ADD)
+            x[v] = add(x[v], added[v]);
+        pin(x[v]);
+        for (int i = 0; i < s.size; i++)
+            squares[0] += x[v][i] * x[v][i];
     }
-#pragma unroll
-    for (int v = 0; v < VECS; v++) {
-        int h = (v * THREADS + threadIdx.x) * size;
-        if (h >= a.hidden)
-            continue;
-        if (ADD)
-            store_once(a.sum + row + h, s[v]);
-        for (int i = 0; i < size; i++)
-            squares[0] += s[v][i] * s[v][i];
-    }
-    block_sum(squares, room);
+    row_sum<THREADS>(squares, room);
+    slice_sum(squares, s, slots);
     float r = 1.0f / sqrtf(squares[0] / (float)a.hidden + a.eps);
 #pragma unroll
     for (int v = 0; v < VECS; v++) {
-        int h = (v * THREADS + threadIdx.x) * size;
-        if (h >= a.hidden)
+        if (!s.has(v))
             continue;
-        pack<T> w = load_shared(a.weight + h), y;
-        for (int i = 0; i < size; i++)
-            y.set(i, s[v][i] * r * w[i]);
-        store_once(a.y + row + h, y);
+        unpacked<T> y;
+        pin(x[v]);
+        if (!early)
+            w[v] = load_shared(a.weight + s.at(v));
+        for (int i = 0; i < s.size; i++)
+            y.set(i, x[v][i] * r * w[v][i]);
+        store_once(a.y + s.offset(v), y);
+        if (ADD)
+            store_once(a.sum + s.offset(v), x[v]);
     }
 }
 
 /* RMSNorm backward, and full when FULL: m = dy w, dx = ds + r m - s r^3 / hidden * sum_h(m s), dw = sum_r dy s r (ds with ADD only)
  * x or s, residual, dy, ds, y, sum, dx [rows, hidden]   weight [hidden]   partial [clusters, hidden] fp32: sums of dw
- * grid (clusters * CTAs a cluster)  block (THREADS): a cluster takes every clusters-th row, each of its blocks a slice of
- * THREADS * VECS packs of it; the two sums of a row cross the cluster through distributed shared memory. Two stages of rows
- * are in flight by cp.async; a thread copies, and reads, only its own packs, so that stages need no barrier. dw stays in
- * registers until the end; column_sums adds up the clusters.
+ * grid (clusters * blocks a cluster)  block (512): row_ring.cuh; the two sums of a row cross the cluster as cluster.cuh has it;
+ * weight and dw stay in registers from row to row; column_sums adds up the clusters
  * needs hidden % pack == 0; clusters of more than one block need sm_90
  * bytes 3 rows hidden s + 2 hidden s (ADD 4; FULL 4; ADD and FULL 7) + 8 clusters hidden for the partial sums */
-template <typename T, int THREADS, int VECS, bool ADD, bool FULL> struct rms_norm_backward_shape {
-    static constexpr int inputs = 2 + (ADD ? 1 : 0) + (ADD && FULL ? 1 : 0), stages = 2;
-    static constexpr int slice = THREADS * VECS * pack<T>::size;
-    static constexpr size_t shared_bytes = (size_t)stages * inputs * THREADS * VECS * 16;
+template <bool ADD, bool FULL> struct rms_norm_ring {
+    static constexpr int inputs = 2 + (ADD ? 1 : 0) + (ADD && FULL ? 1 : 0), vecs = ADD ? 2 : 4;
+    template <typename T, int THREADS> using of = row_ring<T, THREADS, vecs, inputs>;
 };
 
-template <typename T, int THREADS, int VECS, bool ADD, bool FULL>
-__global__ void __launch_bounds__(THREADS) rms_norm_backward(const __grid_constant__ rms_norm_args<T> a, int cluster)
+template <typename T, int THREADS, bool ADD, bool FULL>
+__global__ void __launch_bounds__(ring_threads, 1) rms_norm_backward(const __grid_constant__ rms_norm_args<T> a, int cluster)
 {
-    using shape = rms_norm_backward_shape<T, THREADS, VECS, ADD, FULL>;
-    constexpr int size = pack<T>::size;
-    extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ float room[2][2 * warp];
-    [[maybe_unused]] __shared__ float peers[2][2][8]; /* by parity, sum, block of the cluster */
-    auto stage = (pack<T>(*)[shape::inputs][VECS][THREADS])raw;
-    int rank = blockIdx.x % cluster, first = blockIdx.x / cluster, step = gridDim.x / cluster, start = rank * shape::slice;
-    const T *source[4] = { FULL || !ADD ? a.x : a.s, a.dy, a.ds, a.residual };
+    using shape = rms_norm_ring<ADD, FULL>;
+    using ring = typename shape::template of<T, THREADS>;
+    constexpr int size = pack<T>::size, VECS = shape::vecs;
+    extern __shared__ __align__(128) unsigned char raw[];
+    __shared__ unsigned long long barriers[ring::groups * ring::stages];
+    __shared__ float rooms[2][ring::groups][2 * THREADS / warp];
+    [[maybe_unused]] __shared__ cluster_mail<2> mail;
+    int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
+    ring s;
+    s.source[0] = FULL || !ADD ? a.x : a.s;
+    s.source[1] = a.dy;
+    if constexpr (ADD)
+        s.source[2] = a.ds;
+    if constexpr (ADD && FULL)
+        s.source[3] = a.residual;
+    s.rows = a.rows;
+    s.length = a.hidden;
+    s.begin(raw, barriers, first, gridDim.x / cluster, rank);
+
+    pack<T> w[VECS];
     float dw[VECS][size] = {};
-
-    auto at = [&](int v) { return start + (v * THREADS + (int)threadIdx.x) * size; };
-    auto fetch = [&](int64_t row, int to) {
-        if (row < a.rows)
-#pragma unroll
-            for (int n = 0; n < shape::inputs; n++)
-#pragma unroll
-                for (int v = 0; v < VECS; v++)
-                    if (at(v) < a.hidden)
-                        __pipeline_memcpy_async(&stage[to][n][v][threadIdx.x], source[n] + row * a.hidden + at(v), 16);
-        __pipeline_commit();
-    };
-    auto summed = [&](int from, int v) {
-        pack<T> s = stage[from][0][v][threadIdx.x];
-        return ADD && FULL ? add(s, stage[from][shape::inputs - 1][v][threadIdx.x]) : s;
-    };
-
-    fetch(first, 0);
-    fetch((int64_t)first + step, 1);
-#if __CUDA_ARCH__ >= 900
-    if (cluster > 1)
-        cooperative_groups::this_cluster().sync(); /* peers' shared memory exists only once they run */
-#endif
-    int now = 0;
-    for (int64_t row = first; row < a.rows; row += step, now ^= 1) {
-        float sums[2] = { 0, 0 };
-        __pipeline_wait_prior(1);
-#pragma unroll
-        for (int v = 0; v < VECS; v++) {
-            if (at(v) >= a.hidden)
-                continue;
-            pack<T> s = summed(now, v), dy = stage[now][1][v][threadIdx.x], w = load_shared(a.weight + at(v));
-            for (int i = 0; i < size; i++) {
-                sums[0] += s[i] * s[i];
-                sums[1] += s[i] * dy[i] * w[i];
-            }
-        }
-        block_sum(sums, room[now]);
-#if __CUDA_ARCH__ >= 900
-        if (cluster > 1) {
-            auto group = cooperative_groups::this_cluster();
-            if ((int)threadIdx.x < 2 * cluster)
-                group.map_shared_rank(&peers[now][threadIdx.x % 2][0], threadIdx.x / 2)[rank] = threadIdx.x % 2 ? sums[1] : sums[0];
-            group.sync();
-            sums[0] = sums[1] = 0;
-            for (int p = 0; p < cluster; p++) {
-                sums[0] += peers[now][0][p];
-                sums[1] += peers[now][1][p];
-            }
-        }
-#endif
-        float r = 1.0f / sqrtf(sums[0] / (float)a.hidden + a.eps), c = r * r * r / (float)a.hidden * sums[1];
-#pragma unroll
-        for (int v = 0; v < VECS; v++) {
-            if (at(v) >= a.hidden)
-                continue;
-            int64_t here = row * a.hidden + at(v);
-            pack<T> s = summed(now, v), dy = stage[now][1][v][threadIdx.x], w = load_shared(a.weight + at(v)), dx, y;
-            pack<T> ds = stage[now][ADD ? 2 : 0][v][threadIdx.x];
-            for (int i = 0; i < size; i++) {
-                float normal = s[i] * r;
-                dw[v][i] += dy[i] * normal;
-                dx.set(i, (ADD ? ds[i] : 0.0f) + r * w[i] * dy[i] - c * s[i]);
-                y.set(i, normal * w[i]);
-            }
-            store_once(a.dx + here, dx);
-            if (FULL)
-                store_once(a.y + here, y);
-            if (FULL && ADD)
-                store_once(a.sum + here, s);
-        }
-        fetch(row + 2 * (int64_t)step, now);
-    }
 #pragma unroll
     for (int v = 0; v < VECS; v++)
-        for (int i = 0; i < size; i++)
-            if (at(v) < a.hidden)
-                a.partial[(int64_t)first * a.hidden + at(v) + i] = dw[v][i];
+        w[v] = s.has(v) ? load_shared(a.weight + s.at(v)) : pack<T>{};
+#if __CUDA_ARCH__ >= 900
+    if (cluster > 1)
+        open(mail);
+#endif
+    auto summed = [&](int v) {
+        if constexpr (ADD && FULL)
+            return add(s.get(0, v), s.get(3, v));
+        else
+            return s.get(0, v);
+    };
+    float part = 1.0f / (float)a.hidden;
+    for (int turn = 0; s.row < a.rows; s.next(), turn++) {
+        float sums[2] = { 0, 0 };
+        s.wait();
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            pack<T> x = summed(v), dy = s.get(1, v);
+            pin(w[v]);
+#pragma unroll
+            for (int i = 0; i < size; i++) {
+                sums[0] += x[i] * x[i];
+                sums[1] += x[i] * (dy[i] * w[v][i]);
+            }
+        }
+        group_sum<THREADS>(sums, rooms[turn & 1][s.group], s.group);
+        s.refill(turn == 0);
+#if __CUDA_ARCH__ >= 900
+        if (cluster > 1) {
+            auto all = exchange(mail, turn, rank, cluster, sums);
+            sums[0] = sums[1] = 0;
+            for (int p = 0; p < cluster; p++) {
+                sums[0] += all[p][0];
+                sums[1] += all[p][1];
+            }
+        }
+#endif
+        float r = 1.0f / sqrtf(sums[0] * part + a.eps), c = r * r * r * part * sums[1];
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            pack<T> x = summed(v), dy = s.get(1, v), ds = s.get(ADD ? 2 : 0, v);
+            unpacked<T> dx, y;
+            pin(w[v]);
+#pragma unroll
+            for (int i = 0; i < size; i++) {
+                float normal = x[i] * r;
+                dw[v][i] += dy[i] * normal;
+                dx.set(i, (ADD ? ds[i] : 0.0f) + (r * (dy[i] * w[v][i]) - c * x[i]));
+                y.set(i, normal * w[v][i]);
+            }
+            if (!s.has(v))
+                continue;
+            store_once(a.dx + s.offset(v), dx);
+            if (FULL)
+                store_once(a.y + s.offset(v), y);
+            if (FULL && ADD)
+                store_once(a.sum + s.offset(v), x);
+        }
+    }
+    put_columns<ring, VECS>(s, (float *)raw, a.partial + (int64_t)first * a.hidden, [&](int v, int i) { return dw[v][i]; });
 }
 
 /* Any hidden, element by element, for rows that do not divide into packs or are too long for the kernels above.
@@ -218,88 +215,42 @@ __global__ void __launch_bounds__(512) rms_norm_any(const __grid_constant__ rms_
     }
 }
 
-template <typename T, int THREADS, int VECS, bool ADD>
-inline cudaError_t rms_norm_forward_launch(const rms_norm_args<T> &a, cudaStream_t stream)
+template <typename T, bool ADD> inline cudaError_t rms_norm_forward_call(const rms_norm_args<T> &a, int parts, cudaStream_t stream)
 {
-    rms_norm_forward<T, THREADS, VECS, ADD><<<(unsigned)a.rows, THREADS, 0, stream>>>(a);
+    cudaError_t e = cudaSuccess;
+    bool done = a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff
+        && with_row_slice(a.hidden / pack<T>::size, [&]<int THREADS, int VECS>(int cluster) {
+               e = launch_slices<rms_norm_forward<T, THREADS, VECS, ADD>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
+           });
+    if (done)
+        return e;
+    rms_norm_any<T, ADD, true, false><<<(unsigned)parts, 512, 0, stream>>>(a);
     return cudaGetLastError();
 }
 
-template <typename T, bool ADD> inline cudaError_t rms_norm_forward_call(const rms_norm_args<T> &a, int parts, cudaStream_t stream)
-{
-    int packs = a.hidden / pack<T>::size;
-    if (a.hidden % pack<T>::size != 0 || packs > 8192 || a.rows > 0x7fffffff) {
-        rms_norm_any<T, ADD, true, false><<<parts, 512, 0, stream>>>(a);
-        return cudaGetLastError();
-    }
-    return packs <= 128 ? rms_norm_forward_launch<T, 128, 1, ADD>(a, stream)
-        : packs <= 256  ? rms_norm_forward_launch<T, 128, 2, ADD>(a, stream)
-        : packs <= 512  ? rms_norm_forward_launch<T, 128, 4, ADD>(a, stream)
-        : packs <= 1024 ? rms_norm_forward_launch<T, 256, 4, ADD>(a, stream)
-        : packs <= 2048 ? rms_norm_forward_launch<T, 512, 4, ADD>(a, stream)
-        : packs <= 4096 ? rms_norm_forward_launch<T, 512, 8, ADD>(a, stream)
-                        : rms_norm_forward_launch<T, 1024, 8, ADD>(a, stream);
-}
-
-/* How many clusters of this kernel run at once; 0 if it does not fit the device. Asked once a thread and cluster size. */
-template <typename T, int THREADS, int VECS, bool ADD, bool FULL>
-inline int rms_norm_clusters(int cluster)
-{
-    using shape = rms_norm_backward_shape<T, THREADS, VECS, ADD, FULL>;
-    auto kernel = rms_norm_backward<T, THREADS, VECS, ADD, FULL>;
-    static thread_local int known[9]; /* by cluster size; one more than the answer */
-    if (known[cluster])
-        return known[cluster] - 1;
-    int count = 0;
-    if ((int)shape::shared_bytes + 1024 <= device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)
-        && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::shared_bytes) == cudaSuccess) {
-        if (cluster == 1) {
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel, THREADS, shape::shared_bytes);
-            count *= multiprocessors();
-        } else if (device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9) {
-            cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-            size.val.clusterDim = { (unsigned)cluster, 1, 1 };
-            cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)cluster), .blockDim = dim3(THREADS),
-                .dynamicSmemBytes = shape::shared_bytes, .attrs = &size, .numAttrs = 1 };
-            cudaOccupancyMaxActiveClusters(&count, kernel, &config);
-        }
-    }
-    known[cluster] = count + 1;
-    return count;
-}
-
-/* The pipelined kernel where it fits, else the plain one; `parts` gets the rows of `partial` written. */
-template <typename T, int THREADS, int VECS, bool ADD, bool FULL>
-inline cudaError_t rms_norm_backward_launch(const rms_norm_args<T> &a, int limit, int *parts, cudaStream_t stream)
-{
-    using shape = rms_norm_backward_shape<T, THREADS, VECS, ADD, FULL>;
-    int cluster = 1;
-    while (cluster < 8 && cluster * shape::slice < a.hidden)
-        cluster *= 2;
-    int fit = cluster * shape::slice < a.hidden || a.hidden % pack<T>::size ? 0 : rms_norm_clusters<T, THREADS, VECS, ADD, FULL>(cluster);
-    if (fit == 0) {
-        rms_norm_any<T, ADD, FULL, true><<<*parts, 512, 0, stream>>>(a);
-        return cudaGetLastError();
-    }
-    fit = fit < limit ? fit : limit;
-    *parts = a.rows < fit ? (int)a.rows : fit;
-    cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-    size.val.clusterDim = { (unsigned)cluster, 1, 1 };
-    cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)(*parts * cluster)), .blockDim = dim3(THREADS),
-        .dynamicSmemBytes = shape::shared_bytes, .stream = stream, .attrs = &size, .numAttrs = cluster > 1 ? 1u : 0u };
-    return cudaLaunchKernelEx(&config, rms_norm_backward<T, THREADS, VECS, ADD, FULL>, a, cluster);
-}
-
+/* The ring kernel where it fits, else the plain one with `parts` blocks. */
 template <typename T, bool ADD, bool FULL>
 inline cudaError_t rms_norm_backward_call(const rms_norm_args<T> &a, int parts, int limit, cudaStream_t stream)
 {
-    int packs = a.hidden / pack<T>::size;
-    constexpr int most = ADD && FULL ? 2 : 4; /* four inputs: half the slice, so that two stages fit */
-    cudaError_t e = packs <= 128 ? rms_norm_backward_launch<T, 128, 1, ADD, FULL>(a, limit, &parts, stream)
-        : packs <= 256 ? rms_norm_backward_launch<T, 256, 1, ADD, FULL>(a, limit, &parts, stream)
-        : packs <= 512 ? rms_norm_backward_launch<T, 256, 2, ADD, FULL>(a, limit, &parts, stream)
-        : packs <= 1024 ? rms_norm_backward_launch<T, 512, 2, ADD, FULL>(a, limit, &parts, stream)
-                        : rms_norm_backward_launch<T, 512, most, ADD, FULL>(a, limit, &parts, stream);
+    using shape = rms_norm_ring<ADD, FULL>;
+    cudaError_t e = cudaSuccess;
+    bool done = false;
+    if (a.hidden % pack<T>::size == 0)
+        with_row_ring<shape::vecs>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
+            using ring = typename shape::template of<T, THREADS>;
+            constexpr auto kernel = rms_norm_backward<T, THREADS, ADD, FULL>;
+            int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
+            if (fit == 0)
+                return;
+            done = true;
+            parts = (int)row_blocks(a.rows, ring::groups, fit < limit ? fit : limit);
+            cluster_launch l(parts, cluster, ring_threads, ring::shared_bytes, stream);
+            e = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
+        });
+    if (!done) {
+        rms_norm_any<T, ADD, FULL, true><<<(unsigned)parts, 512, 0, stream>>>(a);
+        e = cudaGetLastError();
+    }
     return e != cudaSuccess ? e : launch_column_sums(a.partial, parts, a.hidden, a.dweight, stream);
 }
 

@@ -88,7 +88,7 @@ __global__ void rope_rotate(const __grid_constant__ rope_args<T> a)
             if (unit >= units)
                 continue;
             T *to = (unit < q_units ? part.q_to : part.k_to) + offset[n];
-            pack<T> turned[packs];
+            unpacked<T> turned[packs];
             if constexpr (ADJACENT) {
                 for (int i = 0; i < size; i += 2) {
                     float x = held[n][0][i], y = held[n][0][i + 1], c = cosine[(first + i) / 2], s = sine[(first + i) / 2];
@@ -139,8 +139,8 @@ inline cudaError_t rope_launch(rope_args<T> &a, int64_t seq, int parts, double t
         return cudaGetLastError();
     }
     int units = (a.q_heads + a.k_heads) * (ADJACENT ? 2 * a.half : a.half) / pack<T>::size;
-    int threads = (units + 2 * warp - 1) / (2 * warp) * warp; /* two units a thread */
-    threads = threads > 512 ? 512 : threads;
+    int rounds = (units + 1023) / 1024, each = 2 * rounds * warp; /* two units a thread and round, the same number of rounds for all */
+    int threads = (units + each - 1) / each * warp;
     rope_rotate<T, ADJACENT><<<grid, (unsigned)threads, 0, stream>>>(a);
     return cudaGetLastError();
 }

@@ -8,9 +8,7 @@
 #ifndef KI_ROW_STREAM_CUH
 #define KI_ROW_STREAM_CUH
 
-#include <cooperative_groups.h>
-
-#include "common.cuh"
+#include "row_slice.cuh"
 
 namespace ki {
 
@@ -72,115 +70,6 @@ template <typename T, int THREADS, int VECS, int INPUTS, int SLOTS> struct row_s
         row += step;
     }
 };
-
-/* A pack that stays in registers as it is: without this the compiler widens it once for all rows, in twice the registers. */
-template <typename T> __device__ inline pack<T> unpack(uint4 &held)
-{
-    asm volatile("" : "+r"(held.x), "+r"(held.y), "+r"(held.z), "+r"(held.w));
-    union { uint4 raw; pack<T> value; } u = { held };
-    return u.value;
-}
-
-/* Sums and maximum over a group; `room` as block_sum wants it. */
-template <int THREADS, int N> __device__ inline void row_sum(float (&v)[N], float *room)
-{
-    if constexpr (THREADS == warp) {
-        for (int n = 0; n < N; n++)
-            v[n] = warp_sum(v[n]);
-    } else {
-        block_sum(v, room);
-    }
-}
-
-template <int THREADS> __device__ inline float row_max(float v, float *room)
-{
-    if constexpr (THREADS == warp)
-        return warp_max(v);
-    else
-        return block_max(v, room);
-}
-
-/* Sums that are the same in every thread of a block become sums over its cluster. `peers` is [N][8] in every block; calls
- * alternate between two. */
-template <int N> __device__ inline void cluster_sum(float (&v)[N], float *peers, int rank, int cluster)
-{
-#if __CUDA_ARCH__ >= 900
-    auto group = cooperative_groups::this_cluster();
-    if ((int)threadIdx.x < cluster)
-        for (int n = 0; n < N; n++)
-            group.map_shared_rank(peers, threadIdx.x)[n * 8 + rank] = v[n];
-    group.sync();
-    for (int n = 0; n < N; n++) {
-        v[n] = 0;
-        for (int p = 0; p < cluster; p++)
-            v[n] += peers[n * 8 + p];
-    }
-#endif
-}
-
-/* Column sums of two gradients: partial [parts, 2, columns] fp32; dweight from the first, dbias from the second of each part.
- * grid (columns / 32, 2)  block (32, 32), as column_sums. bytes 8 parts columns. Deterministic. */
-template <typename T> __global__ void affine_sums(const float *partial, int parts, int64_t columns, T *dweight, T *dbias)
-{
-    __shared__ float room[32][33];
-    int64_t column = (int64_t)blockIdx.x * 32 + threadIdx.x, which = blockIdx.y;
-    float v = 0;
-    if (column < columns)
-#pragma unroll 4
-        for (int p = threadIdx.y; p < parts; p += 32)
-            v += partial[(2 * p + which) * columns + column];
-    room[threadIdx.y][threadIdx.x] = v;
-    __syncthreads();
-    v = warp_sum(room[threadIdx.x][threadIdx.y]);
-    column = (int64_t)blockIdx.x * 32 + threadIdx.y;
-    if (threadIdx.x == 0 && column < columns)
-        (which ? dbias : dweight)[column] = narrow<T>(v);
-}
-
-template <typename T>
-inline cudaError_t launch_affine_sums(const float *partial, int parts, int64_t columns, T *dweight, T *dbias, cudaStream_t s)
-{
-    affine_sums<T><<<dim3((unsigned)((columns + 31) / 32), 2), dim3(32, 32), 0, s>>>(partial, parts, columns, dweight, dbias);
-    return cudaGetLastError();
-}
-
-/* How many blocks of KERNEL the device holds at once; 0 if it does not fit. Asked once a thread. */
-template <auto KERNEL> inline int resident_blocks(int threads, size_t shared_bytes)
-{
-    static thread_local int known = -1;
-    if (known >= 0)
-        return known;
-    int count = 0;
-    if ((int)shared_bytes + 2048 <= device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)
-        && cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes) == cudaSuccess)
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, KERNEL, threads, shared_bytes);
-    return known = count * multiprocessors();
-}
-
-/* The same for clusters of 2, 4 or 8 blocks; 0 before sm_90. */
-template <auto KERNEL> inline int resident_clusters(int cluster, int threads, size_t shared_bytes)
-{
-    static thread_local int known[9]; /* by cluster size; one more than the answer */
-    if (known[cluster])
-        return known[cluster] - 1;
-    int count = 0;
-    if (device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && resident_blocks<KERNEL>(threads, shared_bytes) > 0) {
-        cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
-        size.val.clusterDim = { (unsigned)cluster, 1, 1 };
-        cudaLaunchConfig_t config = { .gridDim = dim3((unsigned)cluster), .blockDim = dim3((unsigned)threads),
-            .dynamicSmemBytes = shared_bytes, .attrs = &size, .numAttrs = 1 };
-        cudaOccupancyMaxActiveClusters(&count, KERNEL, &config);
-    }
-    known[cluster] = count + 1;
-    return count;
-}
-
-/* Blocks for `rows` rows, `groups` a block, of which `resident` run at once. */
-inline unsigned row_blocks(int64_t rows, int groups, int resident)
-{
-    int64_t blocks = (rows + groups - 1) / groups;
-    return (unsigned)(blocks < resident ? blocks : resident);
-}
 
 /* f.template operator()<THREADS, VECS>() with the smallest shape that takes a row of `packs`, MOST (4096 or 8192) or fewer. */
 template <int MOST, typename F> inline cudaError_t with_row_shape(int64_t packs, F &&f)

@@ -1,5 +1,5 @@
 /* Softmax over the last axis; exponentials and sums in fp32, one rounding at the end.
- * x, y, dy, dx [rows, hidden], row-major. Rows pass through the ring of row_stream.cuh.
+ * x, y, dy, dx [rows, hidden], row-major. A row stays in registers: row_slice.cuh.
  * forward   reads x, writes y                 2048 x 16384 bf16: 134 MB
  * backward  reads y and dy, writes dx         2048 x 16384 bf16: 201 MB
  * full      reads x and dy, writes y and dx   2048 x 16384 bf16: 268 MB
@@ -55,7 +55,7 @@ const struct ki_operation softmax_operation = {
 
 #else
 
-#include "row_stream.cuh"
+#include "row_slice.cuh"
 
 namespace {
 
@@ -77,108 +77,121 @@ template <typename T> __device__ inline float exponential(float v)
 
 /* Softmax forward, full with FULL: y = exp(x - max) / sum exp(x - max), dx = y (dy - sum(y dy))
  * x, y, dy, dx [rows, hidden]   sums in fp32
- * grid (resident blocks)  block (THREADS, or four rows of 32): row_stream.cuh; a thread's exponentials stay in registers
- * needs hidden % pack == 0 and hidden <= THREADS * VECS * pack
- * bytes 2 rows hidden s; FULL 4 */
-template <typename T, int THREADS, int VECS, int SLOTS, bool FULL>
-__global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS) softmax_rows(const __grid_constant__ args<T> a)
+ * grid (rows / groups * cluster)  block (THREADS, or four rows of 32): row_slice.cuh; blocks of a cluster sum relative to their own
+ * maximum and agree on one when they meet
+ * needs hidden % pack == 0       bytes 2 rows hidden s; FULL 4 */
+template <typename T, int THREADS, int VECS, bool FULL>
+__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(FULL ? 2 : 1))
+    softmax_rows(const __grid_constant__ args<T> a, int cluster)
 {
-    constexpr int size = pack<T>::size;
-    extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ float room[2][2 * warp];
-    row_stream<T, THREADS, VECS, FULL ? 2 : 1, SLOTS> s;
-    s.source[0] = a.from;
+    constexpr int sums = FULL ? 2 : 1;
+    __shared__ float room[2][2 * warp], slots[8][3];
+    row_slice<T, THREADS, VECS> s(a.hidden, cluster);
+    if (s.row >= a.rows)
+        return; /* whole warps */
+    pack<T> x[VECS], dy[FULL ? VECS : 1];
+    s.load(a.from, x);
     if constexpr (FULL)
-        s.source[1] = a.dy;
-    s.rows = a.rows;
-    s.length = a.hidden;
-    s.start = 0;
-    s.begin(raw, blockIdx.x, gridDim.x);
-    for (; s.row < a.rows; s.next()) {
-        float most = -INFINITY, sums[FULL ? 2 : 1] = {}, e[VECS][size];
-        s.wait();
+        s.load(a.dy, dy);
+    float most = -INFINITY, sum[sums] = {};
 #pragma unroll
-        for (int v = 0; v < VECS; v++)
-            if (s.has(v)) {
-                pack<T> x = s.get(0, v);
+    for (int v = 0; v < VECS; v++)
+        if (s.has(v))
 #pragma unroll
-                for (int i = 0; i < size; i++)
-                    most = fmaxf(most, x[i]);
-            }
-        most = row_max<THREADS>(most, room[0]);
+            for (int i = 0; i < s.size; i++)
+                most = fmaxf(most, x[v][i]);
+    most = row_max<THREADS>(most, room[0]);
 #pragma unroll
-        for (int v = 0; v < VECS; v++)
-            if (s.has(v)) {
-                pack<T> x = s.get(0, v), dy = s.get(FULL ? 1 : 0, v);
+    for (int v = 0; v < VECS; v++) {
+        pin(x[v]);
+        if (!s.has(v))
+            continue;
 #pragma unroll
-                for (int i = 0; i < size; i++) {
-                    e[v][i] = exponential<T>(x[i] - most);
-                    sums[0] += e[v][i];
-                    if constexpr (FULL)
-                        sums[1] += e[v][i] * dy[i];
-                }
-            }
-        row_sum<THREADS>(sums, room[1]);
-        float scale = 1.0f / sums[0], dot = FULL ? sums[FULL ? 1 : 0] * scale : 0.0f;
-#pragma unroll
-        for (int v = 0; v < VECS; v++) {
-            pack<T> dy = s.get(FULL ? 1 : 0, v), y, dx;
-            s.release(v);
-            if (!s.has(v))
-                continue;
-#pragma unroll
-            for (int i = 0; i < size; i++) {
-                float p = e[v][i] * scale;
-                y.set(i, p);
-                dx.set(i, p * (dy[i] - dot));
-            }
-            store_once(a.y + s.offset(v), y);
-            if (FULL)
-                store_once(a.dx + s.offset(v), dx);
+        for (int i = 0; i < s.size; i++) {
+            float e = exponential<T>(x[v][i] - most);
+            if constexpr (sizeof(T) == 4)
+                x[v].word[i] = __float_as_uint(e); /* 16-bit types make it again */
+            sum[0] += e;
+            if constexpr (FULL)
+                sum[1] += e * dy[v][i];
         }
+    }
+    row_sum<THREADS>(sum, room[1]);
+    float scale = 1, top = most;
+    if (cluster > 1) {
+        float own[3] = { most, sum[0], FULL ? sum[sums - 1] : 0.0f };
+        swap(slots, s.rank, cluster, own);
+        for (int p = 0; p < cluster; p++)
+            top = fmaxf(top, slots[p][0]);
+        sum[0] = sum[sums - 1] = 0;
+        for (int p = 0; p < cluster; p++) {
+            float shrunk = expf(slots[p][0] - top);
+            sum[0] += slots[p][1] * shrunk;
+            if constexpr (FULL)
+                sum[1] += slots[p][2] * shrunk;
+        }
+        scale = expf(most - top);
+    }
+    scale = (sizeof(T) == 4 ? scale : 1.0f) / sum[0];
+    float dot = FULL ? sum[sums - 1] / sum[0] : 0.0f;
+#pragma unroll
+    for (int v = 0; v < VECS; v++) {
+        unpacked<T> y, dx;
+        if (!s.has(v))
+            continue;
+        pin(x[v]);
+        if constexpr (FULL)
+            pin(dy[v]);
+#pragma unroll
+        for (int i = 0; i < s.size; i++) {
+            float p = (sizeof(T) == 4 ? x[v][i] : exponential<T>(x[v][i] - top)) * scale;
+            y.set(i, p);
+            if constexpr (FULL)
+                dx.set(i, p * (dy[v][i] - dot));
+        }
+        store_once(a.y + s.offset(v), y);
+        if (FULL)
+            store_once(a.dx + s.offset(v), dx);
     }
 }
 
 /* Softmax backward: dx = y (dy - sum(y dy))
  * y, dy, dx [rows, hidden]   sums in fp32
- * grid (resident blocks)  block (THREADS, or four rows of 32): row_stream.cuh
- * needs hidden % pack == 0 and hidden <= THREADS * VECS * pack       bytes 3 rows hidden s */
-template <typename T, int THREADS, int VECS, int SLOTS>
-__global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS) softmax_gradient(const __grid_constant__ args<T> a)
+ * grid (rows / groups * cluster)  block (THREADS, or four rows of 32): row_slice.cuh
+ * needs hidden % pack == 0       bytes 3 rows hidden s */
+template <typename T, int THREADS, int VECS>
+__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(2))
+    softmax_gradient(const __grid_constant__ args<T> a, int cluster)
 {
-    constexpr int size = pack<T>::size;
-    extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ float room[2][warp];
-    row_stream<T, THREADS, VECS, 2, SLOTS> s;
-    s.source[0] = a.from;
-    s.source[1] = a.dy;
-    s.rows = a.rows;
-    s.length = a.hidden;
-    s.start = 0;
-    s.begin(raw, blockIdx.x, gridDim.x);
-    for (int turn = 0; s.row < a.rows; s.next(), turn ^= 1) {
-        float dot[1] = { 0 };
-        s.wait();
+    __shared__ float room[warp], slots[8][1];
+    row_slice<T, THREADS, VECS> s(a.hidden, cluster);
+    if (s.row >= a.rows)
+        return; /* whole warps */
+    pack<T> y[VECS], dy[VECS];
+    float dot[1] = { 0 };
+    s.load(a.from, y);
+    s.load(a.dy, dy);
 #pragma unroll
-        for (int v = 0; v < VECS; v++)
-            if (s.has(v)) {
-                pack<T> y = s.get(0, v), dy = s.get(1, v);
+    for (int v = 0; v < VECS; v++) {
+        pin(y[v]);
+        pin(dy[v]);
 #pragma unroll
-                for (int i = 0; i < size; i++)
-                    dot[0] += y[i] * dy[i];
-            }
-        row_sum<THREADS>(dot, room[turn]);
+        for (int i = 0; i < s.size; i++)
+            dot[0] += y[v][i] * dy[v][i];
+    }
+    row_sum<THREADS>(dot, room);
+    slice_sum(dot, s, slots);
 #pragma unroll
-        for (int v = 0; v < VECS; v++) {
-            pack<T> y = s.get(0, v), dy = s.get(1, v), dx;
-            s.release(v);
-            if (!s.has(v))
-                continue;
+    for (int v = 0; v < VECS; v++) {
+        unpacked<T> dx;
+        if (!s.has(v))
+            continue;
+        pin(y[v]);
+        pin(dy[v]);
 #pragma unroll
-            for (int i = 0; i < size; i++)
-                dx.set(i, y[i] * (dy[i] - dot[0]));
-            store_once(a.dx + s.offset(v), dx);
-        }
+        for (int i = 0; i < s.size; i++)
+            dx.set(i, y[v].again(i) * (dy[v].again(i) - dot[0]));
+        store_once(a.dx + s.offset(v), dx);
     }
 }
 
@@ -215,25 +228,17 @@ __global__ void __launch_bounds__(512) softmax_any(const __grid_constant__ args<
 
 template <typename T, bool FORWARD, bool BACKWARD> cudaError_t launch_pass(const args<T> &a, cudaStream_t stream)
 {
-    constexpr int inputs = BACKWARD ? 2 : 1;
-    int64_t packs = a.hidden / pack<T>::size;
-    if (a.hidden % pack<T>::size == 0 && packs <= 4096)
-        return with_row_shape<4096>(packs, [&]<int THREADS, int VECS>() {
-            constexpr int slots = row_slots(VECS, inputs);
-            using shape = row_stream<T, THREADS, VECS, inputs, slots>;
-            auto start = [&]<auto KERNEL>() {
-                int fit = resident_blocks<KERNEL>(shape::threads, shape::shared_bytes);
-                if (fit > 0)
-                    KERNEL<<<row_blocks(a.rows, shape::groups, fit), shape::threads, shape::shared_bytes, stream>>>(a);
-                else
-                    softmax_any<T, FORWARD, BACKWARD><<<row_blocks(a.rows, 1, 4 * multiprocessors()), 512, 0, stream>>>(a);
-                return cudaGetLastError();
-            };
-            if constexpr (FORWARD)
-                return start.template operator()<softmax_rows<T, THREADS, VECS, slots, BACKWARD>>();
-            else
-                return start.template operator()<softmax_gradient<T, THREADS, VECS, slots>>();
-        });
+    cudaError_t e = cudaSuccess;
+    bool done = a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff
+        && with_row_slice(a.hidden / pack<T>::size, [&]<int THREADS, int VECS>(int cluster) {
+               using shape = row_slice<T, THREADS, VECS>;
+               if constexpr (FORWARD)
+                   e = launch_slices<softmax_rows<T, THREADS, VECS, BACKWARD>, shape>(a, a.rows, cluster, stream);
+               else
+                   e = launch_slices<softmax_gradient<T, THREADS, VECS>, shape>(a, a.rows, cluster, stream);
+           });
+    if (done)
+        return e;
     softmax_any<T, FORWARD, BACKWARD><<<row_blocks(a.rows, 1, 4 * multiprocessors()), 512, 0, stream>>>(a);
     return cudaGetLastError();
 }

@@ -243,7 +243,8 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
         }
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = s.get(0, v), y, dx;
+            pack<T> x = s.get(0, v);
+            unpacked<T> y, dx;
             s.release(v);
             if (!s.has(v))
                 continue;
@@ -294,7 +295,8 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, 1) sparsemax_
         float mean = sums[0] / sums[1];
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> y = s.get(0, v), dx;
+            pack<T> y = s.get(0, v);
+            unpacked<T> dx;
             s.release(v);
             if (!s.has(v))
                 continue;

@@ -7,7 +7,7 @@
 #define KI_REF_FILE "tvd_ref.h"
 enum { P, Q, LOSS, DLOSS, DP };
 enum { TOKENS, VOCAB };
-enum { PARTS_LIMIT = 4096 }; /* partial sums of the loss */
+enum { PARTS_LIMIT = 16384 }; /* partial sums of the loss */
 
 #include "ref.h"
 

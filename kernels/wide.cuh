@@ -12,7 +12,7 @@ namespace ki {
 template <int W, typename T> __device__ inline void read_once(const T *at, float (&v)[W])
 {
     if constexpr (W == 1) {
-        v[0] = widen(__ldcs(at));
+        v[0] = widen(__ldcg(at));
     } else {
         pack<T> p = load_once(at);
         for (int i = 0; i < W; i++)
@@ -23,9 +23,9 @@ template <int W, typename T> __device__ inline void read_once(const T *at, float
 template <int W, typename T> __device__ inline void write_once(T *at, const float (&v)[W])
 {
     if constexpr (W == 1) {
-        __stcs(at, narrow<T>(v[0]));
+        __stcg(at, narrow<T>(v[0]));
     } else {
-        pack<T> p;
+        unpacked<T> p;
         for (int i = 0; i < W; i++)
             p.set(i, v[i]);
         store_once(at, p);
@@ -38,10 +38,10 @@ template <int W, typename T> __device__ inline void write_cached(T *at, const fl
     if constexpr (W == 1) {
         *at = narrow<T>(v[0]);
     } else {
-        pack<T> p;
+        unpacked<T> p;
         for (int i = 0; i < W; i++)
             p.set(i, v[i]);
-        *(pack<T> *)at = p;
+        *(pack<T> *)at = p.packed();
     }
 }
 
@@ -68,7 +68,7 @@ template <int W, typename T> __device__ inline auto take_shared(const T *at)
 
 template <typename T> __device__ inline void put_once(T *at, T v)
 {
-    __stcs(at, v);
+    __stcg(at, v);
 }
 
 template <typename T> __device__ inline void put_once(T *at, const pack<T> &v)
