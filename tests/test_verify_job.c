@@ -90,6 +90,8 @@ static void what_cannot_run_here_is_unavailable_not_malformed(void **state)
     struct job j;
     struct job_text t = job_usual;
     assert_int_equal(read_changed("\"kernel\":\"rms_norm\"", "\"kernel\":\"fused_moe\"", &e), ERR_UNAVAILABLE);
+    assert_int_equal(read_changed("\"dtype\":\"bf16\"}", "\"dtype\":\"fp64\"}", &e), ERR_UNAVAILABLE);
+    assert_string_equal(e.text, "no kernel here for tensors of fp64");
     t.runner = "upstream";
     assert_int_equal(read_job(&t, &j, &e), -1);
     assert_int_equal(e.code, ERR_UNAVAILABLE);
@@ -114,7 +116,7 @@ static void hostile_lines_are_refused_with_the_field(void **state)
         { "\"wall_seconds\":60", "\"wall_seconds\":1e9", "limits.wall_seconds: out of range" },
         { "\"rows\":4,", "\"rows\":5,", "workload.spec.tensors: a shape that does not follow from the axes" },
         { "\"rows\":4,", "\"rows\":4.5,", "workload.spec.axes: too many, or not a whole number" },
-        { "\"dtype\":\"bf16\"}", "\"dtype\":\"fp64\"}", "workload.spec.tensors: a dtype that no kernel has" },
+        { "\"dtype\":\"bf16\"}", "\"dtype\":7}", "workload.spec.tensors: a tensor without a dtype" },
         { "\"dtype\":\"bf16\"}", "\"dtype\":\"fp32\"}", "workload.spec.tensors: more than one float type" },
         { "\"x\":{\"shape\"", "\"z\":{\"shape\"", "workload.spec.tensors: a tensor that the operation does not have, or of another rank" },
         { "\"family\":\"rmsnorm\"", "\"family\":\"rmsnorn\"", "workload.spec.operationSpecDigest: not the digest of the operation in the line" },

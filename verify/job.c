@@ -130,10 +130,12 @@ static int read_dtype(const struct reader *r, json_t *workload, enum ki_dtype *o
     json_object_foreach(member(workload, "spec.tensors"), name, tensor) {
         const char *text = json_string_value(json_object_get(tensor, "dtype"));
         enum ki_dtype d = text ? ki_dtype_find(text) : KI_CASE_DTYPE;
+        if (!text)
+            return bad(r, "workload.spec.tensors", "a tensor without a dtype");
         if (d == KI_I64)
             continue;
         if (d != KI_F32 && d != KI_BF16 && d != KI_F16)
-            return bad(r, "workload.spec.tensors", "a dtype that no kernel has");
+            return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "no kernel here for tensors of %.20s", text);
         if (*out != KI_CASE_DTYPE && *out != d)
             return bad(r, "workload.spec.tensors", "more than one float type");
         *out = d;
@@ -197,14 +199,16 @@ static int read_case(const struct reader *r, json_t *o, struct job *j)
     const char *pass, *reason = "";
     json_t *workload = json_object_get(o, "workload");
     const struct ki_operation *op = ki_operation_find(j->kernel);
-    if (read_text(r, o, "pass", 32, NULL, &pass) != 0 || read_dtype(r, workload, &dtype) != 0
-        || read_axes(r, workload, axes, &n_axes) != 0 || read_scalars(r, workload, scalars, &n_scalars) != 0)
+    if (read_text(r, o, "pass", 32, NULL, &pass) != 0)
         return -1;
     if (ki_pass_find(pass) < 0)
         return bad(r, "pass", "no such pass");
     j->pass = (enum ki_pass)ki_pass_find(pass);
     if (!op || !(op->passes & KI_BIT(j->pass)))
         return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "no kernel here for %s %s", j->kernel, pass);
+    if (read_dtype(r, workload, &dtype) != 0 || read_axes(r, workload, axes, &n_axes) != 0
+        || read_scalars(r, workload, scalars, &n_scalars) != 0)
+        return -1;
     if (ki_case_set(&j->work, op, dtype, axes, n_axes, scalars, n_scalars, &reason) != 0)
         return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "%s: %s", j->kernel, reason);
     return check_shapes(r, workload, &j->work);
