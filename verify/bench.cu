@@ -16,6 +16,7 @@ namespace {
 constexpr size_t source_flush_bytes = (size_t)256 << 20;
 constexpr unsigned long long deadline_ns = 2ull * 1000 * 1000 * 1000;
 constexpr double probe_ns = 20e3;
+constexpr int host_samples = 20; /* the first ones: later the queue is full, and the host waits for the device */
 
 __device__ unsigned long long device_ns()
 {
@@ -141,8 +142,11 @@ static int open_parts(struct bench *b)
 }
 
 /* No part of L2 may be set aside for lines that survive the flush. A device without the feature says so and has no carve-out. */
-static int clear_carve_out()
+static int clear_carve_out(struct bench *b)
 {
+    cudaStreamAttrValue window = {};
+    if (cudaStreamSetAttribute(b->stream, cudaStreamAttributeAccessPolicyWindow, &window) != cudaSuccess)
+        cudaGetLastError();
     cudaError_t rc = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
     if (rc == cudaErrorUnsupportedLimit || rc == cudaErrorNotSupported || rc == cudaErrorInvalidValue) {
         cudaGetLastError();
@@ -168,7 +172,7 @@ struct bench *bench_open(uint32_t (*throttle)(void *), void *state, struct err *
     }
     b->host->ticket = 0;
     b->host->expired = 0;
-    if (fail(e, clear_carve_out(), "clearing the L2 carve-out") != 0) {
+    if (fail(e, clear_carve_out(b), "clearing the L2 carve-out") != 0) {
         bench_close(b);
         return NULL;
     }
@@ -255,9 +259,7 @@ static bool look_for_carve_out(struct bench *b)
         set = set || window.accessPolicyWindow.num_bytes > 0;
     if (set) {
         b->refused = "set a part of L2 aside";
-        window = {};
-        cudaStreamSetAttribute(b->stream, cudaStreamAttributeAccessPolicyWindow, &window);
-        clear_carve_out();
+        clear_carve_out(b);
     }
     cudaGetLastError();
     return set;
@@ -266,7 +268,7 @@ static bool look_for_carve_out(struct bench *b)
 /* All that comes before the window. */
 static int queue_before(struct bench *b, const struct bench_call *c, uint64_t number)
 {
-    int rc = clear_carve_out();
+    int rc = clear_carve_out(b);
     if (rc == 0 && c->prepare)
         rc = c->prepare(c->state, b->stream, number);
     if (rc == 0)
@@ -603,7 +605,7 @@ int bench_source(struct bench *b, const struct bench_call *c, double budget_ms, 
         out->median_ns = stats_quantile(s.window, s.n, 0.5);
         out->p20_ns = stats_quantile(s.window, s.n, 0.2);
         out->p80_ns = stats_quantile(s.window, s.n, 0.8);
-        out->host_ns = stats_quantile(s.host, s.n, 0.5);
+        out->host_ns = stats_quantile(s.host, s.n < host_samples ? s.n : host_samples, 0.5);
     }
     source_events_fini(&s);
     return fail(e, rc, "the source's protocol");

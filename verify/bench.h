@@ -95,7 +95,7 @@ int bench_graph(struct bench *, const struct bench_call *, int n, uint64_t first
  * write and between two events, no waiting in between. Values are not renewed. */
 struct bench_source {
     double median_ns, p20_ns, p80_ns;
-    double host_ns;  /* host time to enqueue one iteration, median */
+    double host_ns;  /* host time to enqueue one iteration, median of the first 20: before the queue is full */
     double flush_ns; /* device time of the 256 MB write */
     int64_t samples;
 };

@@ -52,14 +52,23 @@ int enqueue_product(void *at, void *stream)
     return ki_gemm_launch(&g, stream);
 }
 
-/* Median window of one kind of call, after two that do not count; the clock beside the last. */
-int median_ns(struct bench *b, int (*enqueue)(void *, void *), work *w, double *out, double *mhz, struct err *e)
+/* Median window of one kind of call, after two that do not count; the clock beside the last. The very first call is made with the
+ * stream free, because a library may wait for the device while it sets itself up. */
+int median_ns(struct bench *b, const char *what, int (*enqueue)(void *, void *), work *w, double *out, double *mhz, struct err *e)
 {
     bench_call call = { NULL, enqueue, NULL, NULL, w };
     bench_sample s = {};
     double ns[SAMPLES];
+    int first = enqueue(w, bench_stream(b));
+    if (first == 0)
+        first = (int)cudaStreamSynchronize((cudaStream_t)bench_stream(b));
+    if (first != 0)
+        return err_set(e, ERR_IO, "sentinel %s: %s", what, cudaGetErrorString((cudaError_t)first));
     for (int i = -2; i < SAMPLES; i++) {
-        if (bench_one(b, &call, (uint64_t)(i + 2), &s, e) != 0)
+        int rc = bench_one(b, &call, (uint64_t)(i + 2), &s, e);
+        if (rc == 1)
+            err_set(e, ERR_IO, "sentinel %s: %s", what, bench_refused(b) ? bench_refused(b) : "refused");
+        if (rc != 0)
             return -1;
         if (i >= 0)
             ns[i] = s.ns;
@@ -87,21 +96,21 @@ double slope_of(const double *length, const double *window, int n)
 int read_all(struct bench *b, work *w, double stretch, sentinels *s, struct err *e)
 {
     const double known[WIRE_SPINS] = { 10e3, 50e3, 200e3, 1000e3 };
-    double ns, mhz;
-    if (median_ns(b, enqueue_empty, w, &s->empty_ns, &mhz, e) != 0)
+    double ns = 0, mhz = 0;
+    if (median_ns(b, "empty launch", enqueue_empty, w, &s->empty_ns, &mhz, e) != 0)
         return -1;
     for (int i = 0; i < WIRE_SPINS; i++) {
         w->spin_ns = known[i] * stretch;
-        if (median_ns(b, enqueue_spin, w, &s->spin_ns[i], &mhz, e) != 0)
+        if (median_ns(b, "spin", enqueue_spin, w, &s->spin_ns[i], &mhz, e) != 0)
             return -1;
     }
     s->slope = slope_of(known, s->spin_ns, WIRE_SPINS);
-    if (median_ns(b, enqueue_copy, w, &ns, &s->clock_mhz, e) != 0)
+    if (median_ns(b, "copy", enqueue_copy, w, &ns, &s->clock_mhz, e) != 0)
         return -1;
     s->copy_gbps = 2 * (double)copy_bytes / ns;
     s->matmul_tflops = NAN;
     if (w->gemm) {
-        if (median_ns(b, enqueue_product, w, &ns, &mhz, e) != 0)
+        if (median_ns(b, "matrix product", enqueue_product, w, &ns, &mhz, e) != 0)
             return -1;
         s->matmul_tflops = 2.0 * side * side * side / ns * 1e-3;
     }
