@@ -2,8 +2,8 @@
 # ki-ingest end to end, against a real TLS server on loopback. Speaks TAP; run from the top of the tree.
 # Stored replies of ../shared/cases are used where that folder is; those tests are skipped elsewhere.
 set -u
-BIN=${KI_BIN:-$PWD/build/bin}
-SERVER=${HTTPS_SERVER:-$PWD/build/tests/https_server}
+BIN=$PWD/${B:-build}/bin
+SERVER=$PWD/${B:-build}/tests/https_server
 CASES=$PWD/../shared/cases/inputs
 UPSTREAM=$PWD/../shared/upstream
 TOP=$PWD
@@ -463,10 +463,10 @@ is "$(grep -o '"commit":"[0-9]' "$D/out" | tr -d '\n')" "\"commit\":\"1\"commit\
 config
 
 # --- gh-pages -------------------------------------------------------------------------------------------------------------------
-A=aaaaaaa1111111111111111111111111111111aa
-B=bbbbbbb1111111111111111111111111111111bb
-printf '{"sha":"%s","commit":{"committer":{"date":"2025-06-01T00:00:00Z"}}}' $A >"$D/a.json"
-printf '{"sha":"%s"}' $B >"$D/b.json"
+SHA_A=aaaaaaa1111111111111111111111111111111aa
+SHA_B=bbbbbbb1111111111111111111111111111111bb
+printf '{"sha":"%s","commit":{"committer":{"date":"2025-06-01T00:00:00Z"}}}' $SHA_A >"$D/a.json"
+printf '{"sha":"%s"}' $SHA_B >"$D/b.json"
 pages() { # pages ROUTE... - the list, both commits, and what is given
 	printf '%s\n' "$PAGES/commits.txt file $D/commits.txt" "api.github.com $API/aaaaaaa file $D/a.json" \
 		"api.github.com $API/bbbbbbb file $D/b.json" "$@" >"$D/routes"
@@ -475,8 +475,8 @@ printf 'aaaaaaa\nbbbbbbb-v1.2\n' >"$D/commits.txt"
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv" "$PAGES/bbbbbbb-v1.2/benchmark.csv file $D/two.csv"
 fresh
 ingest --channel gh-pages
-is "$rc $(lines) $(requests) $(field entry) $(field commit)" "0 2 5 aaaaaaa $A" 'each new entry costs its file and its commit'
-grep -q "\"commit\":\"$B\",\"entry\":\"bbbbbbb-v1.2\"" "$D/out"
+is "$rc $(lines) $(requests) $(field entry) $(field commit)" "0 2 5 aaaaaaa $SHA_A" 'each new entry costs its file and its commit'
+grep -q "\"commit\":\"$SHA_B\",\"entry\":\"bbbbbbb-v1.2\"" "$D/out"
 ok $? 'a tagged entry keeps its tag'
 rm -f "$D/log"
 listing >"$D/before"
@@ -509,7 +509,7 @@ ok $? 'and reported'
 printf 'gh-pages\tbbbbbbb-v1.2\tsha256:%s\n' "$TWO" >"$D/published"
 ingest --channel gh-pages --published "$D/published"
 is "$rc $(lines)" '0 3' 'the catalog is given all that it lacks, the changed entry too'
-printf '{"sha":"%s"}' $B >"$D/a.json"
+printf '{"sha":"%s"}' $SHA_B >"$D/a.json"
 printf 'aaaaaaa\n' >"$D/commits.txt"
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv"
 fresh
@@ -519,7 +519,7 @@ printf '%s\n' "$PAGES/commits.txt file $D/commits.txt" "$PAGES/aaaaaaa/benchmark
 ingest --channel gh-pages
 is "$rc $(lines) $(field commit)" '0 1 ' 'a commit that upstream no longer knows stays unknown'
 if [ -d "$CASES" ]; then
-	printf '{"sha":"%s"}' $A >"$D/a.json"
+	printf '{"sha":"%s"}' $SHA_A >"$D/a.json"
 	pages "$PAGES/aaaaaaa/benchmark.csv replay $CASES/h04_200_etag.http $CASES/h04_304_no_etag.http"
 	fresh
 	ingest --channel gh-pages
@@ -544,7 +544,7 @@ else
 	skip "no $CASES" 'stored ETags (H04, H10)'
 fi
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv"
-printf '{"sha":"%s"}' $A >"$D/a.json"
+printf '{"sha":"%s"}' $SHA_A >"$D/a.json"
 printf '%s\n' "$LIST status 500" >>"$D/routes"
 fresh
 ingest --channel committed --channel gh-pages
@@ -628,7 +628,7 @@ cp "$D/three.csv" "$D/tree/committed/notes.csv"
 cp "$D/one.csv" "$D/tree/gh-pages/bbbbbbb.csv"
 cp "$D/two.csv" "$D/tree/gh-pages/aaaaaaa-v1.csv"
 printf 'bbbbbbb\nccccccc\naaaaaaa-v1\n' >"$D/tree/gh-pages/commits.txt"
-printf 'bbbbbbb\t%s\naaaaaaa-v1\t%s\n' $B $A >"$D/tree/gh-pages/entries.tsv"
+printf 'bbbbbbb\t%s\naaaaaaa-v1\t%s\n' $SHA_B $SHA_A >"$D/tree/gh-pages/entries.tsv"
 fresh
 ingest --replay "$D/tree"
 is "$rc $(sed 's/.*"sizeBytes":\([0-9]*\)}$/\1/' "$D/out" | tr '\n' ' ')" '0 10 15 10 10 15 ' 'a tree is replayed in order of publication'
