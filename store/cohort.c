@@ -38,10 +38,24 @@ static int compare_hits(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
+/* The interval that a controlled run's body states. */
+static int read_interval(struct catalog *c, struct member *m)
+{
+	json_t *body = catalog_load(c, &m->row.digest);
+	const json_t *latency = json_object_get(json_object_get(json_object_get(body, "spec"), "timing"), "latencyNs");
+	const json_t *interval = json_object_get(latency, "confidence95");
+	if (json_array_size(interval) == 2) {
+		m->low95 = json_integer_value(json_array_get(interval, 0));
+		m->high95 = json_integer_value(json_array_get(interval, 1));
+	}
+	json_decref(body);
+	return body ? 0 : -1;
+}
+
 static int add_member(struct catalog *c, struct cohort *k, const struct catalog_case *of, uint32_t run)
 {
-	struct member m = {.run = run, .c = of};
-	if (catalog_run(c, run, &m.row))
+	struct member m = {.run = run, .c = of, .low95 = -1, .high95 = -1};
+	if (catalog_run(c, run, &m.row) || ((m.row.flags & RUN_WHOLE) && read_interval(c, &m)))
 		return -1;
 	m.primary = run_units(&m.row, of->parts.metric, m.row.value_50);
 	if (m.row.flags & RUN_FAILED)
@@ -134,6 +148,14 @@ static bool same_kernel(const struct member *a, const struct member *b)
 	return x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
 }
 
+/* Whether a run shares the rank of the one before it: equal medians, or, of controlled runs, overlapping 95% intervals. */
+static bool level(const struct member *before, const struct member *m)
+{
+	if (before->low95 >= 0 && m->low95 >= 0)
+		return m->low95 <= before->high95;
+	return before->primary == m->primary;
+}
+
 enum { KERNELS_MAX = 16 }; /* of one cohort; more are not told apart */
 
 /* Dense ranks: one more than the number of distinct smaller medians, in all and within the kernel. */
@@ -149,9 +171,9 @@ static void rank(struct cohort *k)
 		k->kernels += first;
 		if (m->unranked == RANKED) {
 			k->ranked++;
-			m->tied = before && before->primary == m->primary;
+			m->tied = before && level(before, m);
 			m->rank = before ? before->rank + !m->tied : 1;
-			m->kernel_rank = first ? 1 : last[kernel]->kernel_rank + (last[kernel]->primary != m->primary);
+			m->kernel_rank = first ? 1 : last[kernel]->kernel_rank + !level(last[kernel], m);
 		}
 		last[kernel] = m;
 	}

@@ -13,6 +13,7 @@ struct member {
 	struct run_row row;
 	const struct catalog_case *c;
 	int64_t primary;          /* median in stored units; -1 when there is none */
+	int64_t low95, high95;    /* of a controlled run: the 95% interval of the median; -1 for others */
 	enum unranked unranked;
 	uint32_t rank;            /* from 1, dense; 0 when unranked */
 	uint32_t kernel_rank;     /* the same among the runs of its own kernel */
