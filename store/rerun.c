@@ -82,7 +82,8 @@ static json_t *job_json(const struct policy *p, struct catalog *c, const struct 
 	json_object_set_new(job, "policy", json_string("verify-v1"));
 	json_object_set_new(job, "runner", json_string("native"));
 	json_object_set_new(job, "quantity", json_string("latency"));
-	json_object_set_new(job, "kernel", json_stringn(parts->kernel.data, parts->kernel.len));
+	const char *slash = memchr(parts->benchmark.data, '/', parts->benchmark.len);
+	json_object_set_new(job, "kernel", json_stringn(parts->benchmark.data, slash ? (size_t)(slash - parts->benchmark.data) : parts->benchmark.len));
 	json_object_set_new(job, "provider", json_stringn(parts->provider.data, parts->provider.len));
 	json_object_set_new(job, "pass", json_stringn(parts->mode.data, parts->mode.len));
 	json_object_set_new(job, "subject", json_pack("{s:s, s:s}", "run", run, "externalId", v->external_id.data));
