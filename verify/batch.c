@@ -153,7 +153,8 @@ static void keep_block(struct outcome *o, const struct reply *r)
     struct block *k = &o->block[o->blocks++];
     double mhz = 0;
     *k = (struct block){ .samples = r->samples, .throttled = r->throttled, .compared = r->compared, .ns = r->ns, .cycles = r->cycles,
-        .half_width = r->half_width, .source = r->source, .power_capped = r->power_capped };
+        .half_width = r->half_width, .source = r->source, .power_capped = r->power_capped, .temperature_c = r->temperature_c,
+        .power_mw = r->power_mw };
     double *copy = xmalloc((size_t)(r->samples + 1) * sizeof *copy);
     memcpy(copy, r->ns, (size_t)r->samples * sizeof *copy);
     k->median_ns = stats_quantile(copy, r->samples, 0.5);
@@ -214,6 +215,7 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
     q.seed = seed_of(o->job, round);
     q.memory_bytes = o->job->memory_bytes ? o->job->memory_bytes : b->timed ? b->cuda.memory_bytes / 20 * 17 : 0;
     q.source_budget_ms = o->job->source_budget_ms < 100 ? o->job->source_budget_ms : 100;
+    q.host_delay_us = b->options.host_delay_us;
     q.first = first;
     q.whole = round == 0;
     if (round == 0)
@@ -268,6 +270,8 @@ static void close_device(struct running *r)
         make_void(b, "the driver reported an error (Xid) during the batch%s", "");
     if (b->after.ecc_uncorrected > b->before.ecc_uncorrected)
         make_void(b, "uncorrected memory errors during the batch%s", "");
+    if (b->options.host_delay_us > 0)
+        make_void(b, "a host delay was planted%s", "");
     const char *drift = b->timed ? sentinels_check(b->sentinel, b->sentinels) : NULL;
     if (drift)
         make_void(b, "%s", drift);

@@ -18,6 +18,7 @@ struct batch_options {
     const char *config;         /* directory */
     const char *worker;         /* program that is the measured process: this one, with the word `worker` */
     int rounds;                 /* blocks of each case */
+    double host_delay_us;       /* planted in every call; such a batch is void */
     void (*progress)(void *state, const char *line); /* may be NULL */
     void *progress_state;
 };
@@ -29,6 +30,7 @@ struct block {
     double median_ns, half_width, clock_mhz;
     struct bench_source source;
     bool power_capped;
+    int temperature_c, power_mw;
 };
 
 /* What became of a job. */

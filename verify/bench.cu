@@ -8,7 +8,7 @@
 #include "verify/stats.h"
 
 extern "C" const struct bench_limits bench_defaults = {
-    .least_samples = 200, .least_gpu_ns = 0.25e9, .cap_ns = 2e9, .wall_ns = 60e9, .precision = 0.005, .warm_ns = 0.1e9,
+    .least_samples = 200, .least_gpu_ns = 0.25e9, .cap_ns = 2e9, .wall_ns = 20e9, .precision = 0.005, .warm_ns = 0.1e9,
 };
 
 namespace {

@@ -137,10 +137,10 @@ static json_t *put_blocks(const struct outcome *o)
     json_t *list = json_array();
     for (int i = 0; i < o->blocks; i++) {
         const struct block *b = &o->block[i];
-        json_array_append_new(list, json_pack("{s:f,s:I,s:I,s:I,s:o,s:f,s:f,s:f,s:f,s:b}", "median_ns", b->median_ns, "samples",
+        json_array_append_new(list, json_pack("{s:f,s:I,s:I,s:I,s:o,s:f,s:f,s:f,s:f,s:b,s:i,s:i}", "median_ns", b->median_ns, "samples",
             (json_int_t)b->samples, "throttled", (json_int_t)b->throttled, "compared", (json_int_t)b->compared, "half_width",
             number_or_null(b->half_width), "clock_mhz", b->clock_mhz, "t_src_ns", b->source.median_ns, "h_ns", b->source.host_ns, "flush_ns",
-            b->source.flush_ns, "power_capped", b->power_capped));
+            b->source.flush_ns, "power_capped", b->power_capped, "temperature_c", b->temperature_c, "power_mw", b->power_mw));
     }
     return list;
 }

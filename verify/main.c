@@ -23,6 +23,7 @@ struct options {
     const char *verb, *device, *out, *config, *worker;
     const char *key[KEYS_MAX];
     int keys, rounds;
+    double host_delay_us;
     bool quiet;
     char **operand;
     int operands;
@@ -37,6 +38,7 @@ static void usage(FILE *to)
           "       ki-verify gpu-info                           this GPU as evidence describes it\n\n"
           "run reruns every job line on the GPU: the result against an fp64 reference, then device time in 5 blocks of fresh processes.\n"
           "DIR gets evidence-<batch>.jsonl (signed) and samples/. --device cpu checks references and contracts and times nothing.\n"
+          "--host-delay-us N plants a delay before every call, to show a launch-bound case; such a batch is void.\n"
           "--key may be given more than once; $KI_KEY is used when it is not given.\n"
           "exit: 0 done, whatever the verdicts; 1 done, but some job lines could not be run; 64 usage; 65 evidence that does not hold;\n"
           "      66 no such file; 69 no GPU or no nvcc here; 70 bug; 74 I/O; 78 config\n", to);
@@ -53,7 +55,7 @@ static int read_options(int argc, char **argv, struct options *o)
 {
     static const struct option known[] = {
         { "out", 1, NULL, 'o' }, { "key", 1, NULL, 'k' }, { "device", 1, NULL, 'd' }, { "config", 1, NULL, 'c' }, { "rounds", 1, NULL, 'r' },
-        { "worker", 1, NULL, 'w' }, { "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
+        { "worker", 1, NULL, 'w' }, { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
     };
     int c;
     *o = (struct options){ .device = "cuda", .rounds = 5 };
@@ -65,6 +67,7 @@ static int read_options(int argc, char **argv, struct options *o)
         case 'c': o->config = optarg; break;
         case 'r': o->rounds = atoi(optarg); break;
         case 'w': o->worker = optarg; break;
+        case 'D': o->host_delay_us = atof(optarg); break;
         case 'q': o->quiet = true; break;
         case 'h': usage(stdout); return 0;
         case 'V': version(); return 0;
@@ -173,7 +176,7 @@ static int run_jobs(const struct options *o, const struct job *jobs, int n, cons
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     self[len > 0 ? len : 0] = 0;
-    struct batch_options options = { o->device, config, o->worker ? o->worker : self, o->rounds, progress, NULL };
+    struct batch_options options = { o->device, config, o->worker ? o->worker : self, o->rounds, o->host_delay_us, progress, NULL };
     int rc = batch_run(&b, &options, jobs, n, e);
     if (rc == 0)
         rc = environment_of(&b, e);

@@ -129,14 +129,23 @@ static int time_calls(struct bench *b, struct trial *t, const struct request *q,
     return rc;
 }
 
-static int run(const struct place *place, struct bench *b, struct nvml *nvml, struct trial *t, const struct request *q, struct reply *r, struct err *e)
+static void note_device(struct nvml *nvml, struct reply *r)
+{
+    struct device_nvml d;
+    nvml_read(nvml, &d);
+    r->temperature_c = d.temperature_c;
+    r->power_mw = d.power_mw;
+    r->power_capped = nvml && nvml_power_capped(nvml);
+}
+
+static int run(struct bench *b, struct nvml *nvml, struct trial *t, const struct request *q, struct reply *r, struct err *e)
 {
     int rc = q->whole ? check(t, r, e) : 0;
     if (rc != 0)
         return rc < 0 ? -1 : 0;
     rc = b ? time_calls(b, t, q, r, e) : trial_run(t, CPU_CALLS, q->control[0] ? TRIAL_CHOSEN_MAX : 2, e);
     r->compared = t->compared;
-    r->power_capped = nvml && nvml_power_capped(nvml);
+    note_device(nvml, r);
     if (rc == 0 && b)
         rc = trial_finish(t, e);
     if (rc != 0)
@@ -149,7 +158,6 @@ static int run(const struct place *place, struct bench *b, struct nvml *nvml, st
         say(r, "incomplete_evidence", "two methods of timing disagree by more than 3%");
     else
         say(r, "passed", "");
-    (void)place;
     return 0;
 }
 
@@ -192,7 +200,8 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     if (begin(place, q, &control, &by, r, e) != 0)
         return 0;
     int rc = trial_init(&t, place, &q->work, q->pass, by, by_tensor, q->seed, memory, e);
-    rc = rc != 0 ? failed(r, &t, e) : run(place, b, nvml, &t, q, r, e);
+    t.host_delay_us = q->host_delay_us;
+    rc = rc != 0 ? failed(r, &t, e) : run(b, nvml, &t, q, r, e);
     control_end(control);
     if (t.place)
         trial_fini(&t);

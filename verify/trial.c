@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/when.h"
+
 enum { UNKNOWN = 999 }; /* cudaErrorUnknown: the error's words are in the trial's result */
 
 int trial_init(struct trial *t, const struct place *place, const struct ki_case *work, enum ki_pass pass, struct implementation by,
@@ -109,6 +111,9 @@ int trial_enqueue(void *state, void *stream)
 {
     struct trial *t = state;
     struct ki_call call;
+    int64_t until_ns = when_monotonic_ns() + (int64_t)(t->host_delay_us * 1e3);
+    while (t->host_delay_us > 0 && when_monotonic_ns() < until_ns)
+        ;
     tensors_call(&t->set[t->current], t->pass, stream, &call);
     return t->by.launch(t->by.state, &call);
 }

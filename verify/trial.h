@@ -23,6 +23,7 @@ struct trial {
     bool drawn[TRIAL_SETS];       /* the set has been drawn whole once */
     int sets, current;
     bool one_set;                 /* stay with set 0: a captured graph knows its addresses */
+    double host_delay_us;         /* the host waits so long before each call */
     bool hash_outputs;            /* after() also hashes what was delivered */
     uint32_t poison;              /* what the outputs held before the current call */
     uint64_t *seen;               /* from alloc_host: [0] unwritten, [1] hash at the end, [2] for look() */

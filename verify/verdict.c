@@ -134,20 +134,21 @@ static enum verdict_code judge_upstream(const struct verdict_input *in, struct v
     return below_device && in->framework ? VERDICT_INCONCLUSIVE : below_device ? VERDICT_REFUTED : VERDICT_HOST_DEPENDENT;
 }
 
+/* Class and effect are facts of the times; only the code waits for the gate. */
 struct verdict verdict_of(const struct verdict_input *in)
 {
     struct verdict v = { .code = VERDICT_INVALID_RUN };
+    bool times = in->timed && in->blocks >= 2 && in->blocks <= VERDICT_BLOCKS_MAX && in->median_ns > 0 && in->t_dev_ns > 0;
+    if (times) {
+        v.class = rerun_class_of(in->t_dev_ns, in->t_src_ns, in->h_ns, in->flush_ns, &v.rho);
+        compare_logarithms(in, &v);
+    }
     if (!in->gate)
         return v;
-    if (!in->timed) {
+    if (!in->timed)
         v.code = VERDICT_NOT_TIMED;
-        return v;
-    }
-    if (in->blocks < 2 || in->blocks > VERDICT_BLOCKS_MAX || !(in->median_ns > 0) || !(in->t_dev_ns > 0))
-        return v;
-    v.class = rerun_class_of(in->t_dev_ns, in->t_src_ns, in->h_ns, in->flush_ns, &v.rho);
-    compare_logarithms(in, &v);
-    v.code = in->native ? judge_native(in, &v) : judge_upstream(in, &v);
+    else if (times)
+        v.code = in->native ? judge_native(in, &v) : judge_upstream(in, &v);
     return v;
 }
 

@@ -43,15 +43,17 @@ static int start(struct watch *w, struct err *e)
     return 0;
 }
 
-/* Reap the worker, killed if `kill_it`. Returns its wait status. */
+/* Reap the worker, killed if `kill_it`. Returns its wait status; 0 when it does not end within 15 s, as a process may whose GPU
+ * hangs: it is left to the system then. */
 static int reap(struct watch *w, bool kill_it)
 {
     int status = 0;
     if (kill_it)
         kill(w->pid, SIGKILL);
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    close(w->to);
+    for (int i = 0; i < 1500 && waitpid(w->pid, &status, WNOHANG) == 0; i++)
+        poll(NULL, 0, 10);
+    if (w->to >= 0)
+        close(w->to);
     close(w->from);
     w->pid = 0;
     w->to = w->from = -1;

@@ -73,9 +73,9 @@ void wire_put_request(const struct request *r, struct buf *out)
 {
     json_t *o = json_pack("{s:s,s:s}", "ask", ask_text[r->ask], "nonce", r->nonce);
     if (r->ask == ASK_BLOCK)
-        json_object_update_new(o, json_pack("{s:o,s:s,s:I,s:I,s:f,s:b,s:b,s:s}", "case", put_case(&r->work), "pass", ki_pass_name(r->pass),
+        json_object_update_new(o, json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:b,s:b,s:s}", "case", put_case(&r->work), "pass", ki_pass_name(r->pass),
             "seed", (json_int_t)r->seed, "memory_bytes", (json_int_t)r->memory_bytes, "source_budget_ms", r->source_budget_ms,
-            "first", r->first, "whole", r->whole, "control", r->control));
+            "host_delay_us", r->host_delay_us, "first", r->first, "whole", r->whole, "control", r->control));
     put_line(o, out);
 }
 
@@ -88,6 +88,7 @@ static int read_block_request(json_t *o, struct request *r, struct err *e)
     r->seed = (uint64_t)json_integer_value(json_object_get(o, "seed"));
     r->memory_bytes = json_integer_value(json_object_get(o, "memory_bytes"));
     r->source_budget_ms = number(o, "source_budget_ms");
+    r->host_delay_us = number(o, "host_delay_us");
     r->first = json_is_true(json_object_get(o, "first"));
     r->whole = json_is_true(json_object_get(o, "whole"));
     return read_case(json_object_get(o, "case"), &r->work, e);
@@ -198,9 +199,9 @@ static json_t *put_result(const struct compare_result *r)
 
 static json_t *put_block(const struct reply *r)
 {
-    json_t *o = json_pack("{s:o,s:o,s:I,s:b,s:b,s:b,s:o,s:o,s:i,s:b,s:I,s:I}", "ns", put_numbers(r->ns, r->samples), "cycles",
+    json_t *o = json_pack("{s:o,s:o,s:I,s:b,s:b,s:b,s:i,s:i,s:o,s:o,s:i,s:b,s:I,s:I}", "ns", put_numbers(r->ns, r->samples), "cycles",
         put_numbers(r->cycles, r->samples), "throttled", (json_int_t)r->throttled, "timed", r->timed, "complete", r->complete, "power_capped",
-        r->power_capped, "half_width", number_or_null(r->half_width), "graph_ns", number_or_null(r->graph_ns), "nodes", r->nodes, "checked",
+        r->power_capped, "temperature_c", r->temperature_c, "power_mw", r->power_mw, "half_width", number_or_null(r->half_width), "graph_ns", number_or_null(r->graph_ns), "nodes", r->nodes, "checked",
         r->checked, "compared", (json_int_t)r->compared, "tensor_bytes", (json_int_t)r->tensor_bytes);
     if (r->timed)
         json_object_set_new(o, "source", put_source(&r->source));
@@ -288,6 +289,8 @@ static int read_block(json_t *o, const struct request *request, struct arena *a,
     r->timed = json_is_true(json_object_get(o, "timed"));
     r->complete = json_is_true(json_object_get(o, "complete"));
     r->power_capped = json_is_true(json_object_get(o, "power_capped"));
+    r->temperature_c = (int)json_integer_value(json_object_get(o, "temperature_c"));
+    r->power_mw = (int)json_integer_value(json_object_get(o, "power_mw"));
     r->checked = json_is_true(json_object_get(o, "checked"));
     r->half_width = number(o, "half_width");
     r->graph_ns = number(o, "graph_ns");

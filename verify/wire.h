@@ -27,6 +27,7 @@ struct request {
     double source_budget_ms;
     bool first;               /* of the batch: warm up longer */
     bool whole;               /* of the case: also the whole check, the held call and the second method */
+    double host_delay_us;     /* planted before every call, to see what a launch-bound case looks like; 0 */
     char control[32];         /* a dishonest implementation in place of the kernel; "" for the kernel */
 };
 
@@ -48,6 +49,7 @@ struct reply {
     int64_t samples, throttled;
     double *ns, *cycles;           /* in the arena of wire_read_reply(), or the worker's */
     bool timed, complete, power_capped;
+    int temperature_c, power_mw;   /* when the block ended; DEVICE_UNKNOWN without NVML */
     double half_width;
     struct bench_source source;
     double graph_ns;               /* median by the second method; NAN when it was not asked for */
