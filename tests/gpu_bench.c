@@ -68,12 +68,27 @@ static int time_call(struct bench *b, const struct bench_call *c, struct row *ro
     return 0;
 }
 
-static void print_time(FILE *out, const struct gpu_check *k, const struct ki_case *work, const struct row *row, double copy_gbps)
+/* | operation | pass | dtype | shape | device us | GB/s | of copy | best other us | */
+static void print_markdown(FILE *out, const struct gpu_check *k, double us, double gbps, double share, double other)
+{
+    char shape[128], best[32] = "";
+    if (other > 0)
+        snprintf(best, sizeof best, "%.1f", other);
+    fprintf(out, "| %s | %s | %s | %s | %.1f | %.0f | %.2f | %s |\n", k->of->name, ki_pass_name(k->pass), ki_dtype_name(k->dtype),
+        gpu_shape(k->of, shape, sizeof shape), us, gbps, share, best);
+    fflush(out);
+}
+
+static void print_time(FILE *out, const struct gpu_check *k, const struct ki_case *work, const struct row *row, double copy_gbps, bool markdown)
 {
     char shape[128], best[64] = "";
     struct ki_floor floor = work->operation->floor(work, k->pass);
     double gbps = floor.dense_bytes / row->ns, us = row->ns * 1e-3;
     double other = k->pass == KI_FORWARD ? k->of->best_us[0] : k->pass == KI_BACKWARD ? k->of->best_us[1] : 0;
+    if (markdown) {
+        print_markdown(out, k, us, gbps, gbps / copy_gbps, other);
+        return;
+    }
     if (other > 0)
         snprintf(best, sizeof best, "best other %.1f: %.2fx%s", other, other / us, us > other ? " SLOWER" : "");
     fprintf(out, "%-28s %-8s %-4s %-20s %9.2f us %5.0f GB/s %5.2f  graph %.2f (%d) src %.2f h %.1f n %lld spread %.1f%% %4.0f MHz %s\n",
@@ -112,7 +127,7 @@ static int bench_check(const struct gpu_check *k, const struct gpu_options *o, s
         tensors_fini(&t);
     }
     if (rc == 0)
-        print_time(out, k, &work, &row, copy_gbps);
+        print_time(out, k, &work, &row, copy_gbps, o->markdown);
     else
         fprintf(out, "%s %s %s %s: %s\n", k->of->name, ki_pass_name(k->pass), ki_dtype_name(k->dtype), shape, e.text);
     return rc != 0 && e.code != ERR_TEMP ? -1 : 0;

@@ -39,7 +39,7 @@ static void usage(const char *program)
 {
     fprintf(stderr,
         "usage: %s [--cases FILE] [--config DIR] [--only OP,…] [--tag small,csv,anchor,largest] [--pass forward,…]\n"
-        "       [--dtype fp32,…] [--seconds N] [--check-seconds N] [--log DIR] [--seed N] [--list]\n", program);
+        "       [--dtype fp32,…] [--seconds N] [--check-seconds N] [--log DIR] [--seed N] [--list] [--markdown]\n", program);
     exit(64);
 }
 
@@ -48,7 +48,7 @@ struct gpu_options gpu_options(int argc, char **argv, const char *program)
     static const struct option known[] = {
         { "cases", 1, NULL, 'c' }, { "config", 1, NULL, 'C' }, { "only", 1, NULL, 'o' }, { "tag", 1, NULL, 't' },
         { "pass", 1, NULL, 'p' }, { "dtype", 1, NULL, 'd' }, { "seconds", 1, NULL, 's' }, { "check-seconds", 1, NULL, 'S' },
-        { "log", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' }, { "list", 0, NULL, 'L' }, { 0 },
+        { "log", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' }, { "list", 0, NULL, 'L' }, { "markdown", 0, NULL, 'm' }, { 0 },
     };
     struct gpu_options o = { .cases = "fixtures/gpu/cases.txt", .config = "config", .seconds = 300, .check_seconds = 30, .seed = 1 };
     int c;
@@ -65,6 +65,7 @@ struct gpu_options gpu_options(int argc, char **argv, const char *program)
         case 'l': o.log = optarg; break;
         case 'r': o.seed = strtoull(optarg, NULL, 10); break;
         case 'L': o.list = true; break;
+        case 'm': o.markdown = true; break;
         default: usage(program);
         }
     if (optind != argc)

@@ -28,7 +28,7 @@ struct gpu_options {
     double seconds;                        /* stop starting work after that long */
     double check_seconds;                  /* one check takes at most that long */
     uint64_t seed;
-    bool list;
+    bool list, markdown;                   /* gpu-bench: rows of a table for docs */
 };
 
 /* Options from the command line; prints usage and exits with 64 on a bad one. */
