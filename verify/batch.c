@@ -231,6 +231,9 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
 static void run_round(struct running *r, int round)
 {
     struct batch *b = r->batch;
+    char which[16];
+    snprintf(which, sizeof which, "%d of %d", round + 1, b->timed ? b->options.rounds : 1);
+    tell(b, "round %s%s", which, "");
     read_sentinels(r);
     if (round == 0)
         run_controls(r);
