@@ -113,7 +113,7 @@ static int answer_block(struct worker *w, const struct request *q, struct reply 
     return measure_block(w->place, w->bench, w->nvml, q, w->tolerances, r, e);
 }
 
-/* One request and its answer. */
+/* One request and its answer. 0 go on, 1 the device failed and the reply says so, -1 nobody can be answered. */
 static int answer(struct worker *w, struct slice line, struct err *e)
 {
     struct request q;
@@ -129,7 +129,7 @@ static int answer(struct worker *w, struct slice line, struct err *e)
     wire_put_reply(q.ask, &r, &out);
     int written = file_write_all(STDOUT_FILENO, out.data, out.len, "reply", e);
     buf_fini(&out);
-    return written != 0 ? -1 : rc != 0 ? err_set(e, ERR_IO, "%s", own.text) : 0;
+    return written != 0 ? -1 : rc != 0;
 }
 
 int worker_run(const char *device, const char *config, struct err *e)
@@ -151,11 +151,11 @@ int worker_run(const char *device, const char *config, struct err *e)
     while (rc == 0 && (n = getline(&line, &room, stdin)) > 0)
         rc = answer(&w, (struct slice){ line, (size_t)n }, e);
     if (w.bench && rc == 0)
-        bench_close(w.bench);
+        bench_close(w.bench); /* a failed device is not waited for */
     nvml_close(w.nvml);
     tolerances_free(w.tolerances);
     free(line);
     free(w.ns);
     free(w.cycles);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }

@@ -6,8 +6,8 @@
 
 #include "core/err.h"
 
-/* `device` is "cuda" or "cpu", `config` the directory of tolerances.json. 0 at the end of its input; -1 when the device is not to be
- * trusted any more (the last reply says so) or a request cannot be read. */
+/* `device` is "cuda" or "cpu", `config` the directory of tolerances.json. 0 at the end of its input, or when the device is not to be
+ * trusted any more (the last reply says so); -1 when a request cannot be read or answered. */
 int worker_run(const char *device, const char *config, struct err *);
 
 #endif
