@@ -145,17 +145,23 @@ void buf_char(struct buf *b, char c)
 	buf_add(b, &c, 1);
 }
 
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+{
+	va_list again;
+	va_copy(again, args);
+	int len = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	buf_reserve(b, (size_t)len);
+	vsnprintf(b->data + b->len, (size_t)len + 1, format, args);
+	b->len += (size_t)len;
+}
+
 void buf_printf(struct buf *b, const char *format, ...)
 {
-	va_list args, again;
+	va_list args;
 	va_start(args, format);
-	va_copy(again, args);
-	int len = vsnprintf(NULL, 0, format, args);
+	buf_vprintf(b, format, args);
 	va_end(args);
-	buf_reserve(b, (size_t)len);
-	vsnprintf(b->data + b->len, (size_t)len + 1, format, again);
-	va_end(again);
-	b->len += (size_t)len;
 }
 
 void buf_i64(struct buf *b, int64_t value)
@@ -179,4 +185,16 @@ void buf_fini(struct buf *b)
 int slice_eq(struct slice s, const char *text)
 {
 	return strlen(text) == s.len && memcmp(s.data, text, s.len) == 0;
+}
+
+int slice_same(struct slice a, struct slice b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+int slice_cmp(struct slice a, struct slice b)
+{
+	size_t common = a.len < b.len ? a.len : b.len;
+	int order = common ? memcmp(a.data, b.data, common) : 0;
+	return order ? order : (a.len > b.len) - (a.len < b.len);
 }

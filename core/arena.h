@@ -35,6 +35,7 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_str(struct buf *b, const char *s);
 void buf_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 void buf_i64(struct buf *b, int64_t value); /* decimal digits */
 static inline void buf_clear(struct buf *b) { b->len = 0; }
 void buf_fini(struct buf *b);
@@ -45,4 +46,6 @@ struct slice {
 	size_t len;
 };
 int slice_eq(struct slice s, const char *text); /* 1 when equal to the NUL-terminated text */
+int slice_same(struct slice a, struct slice b);
+int slice_cmp(struct slice a, struct slice b);  /* like memcmp, a prefix before what continues it */
 #endif

@@ -298,6 +298,8 @@ static int put_array(const json_t *array, struct buf *out, struct err *e)
 
 int json_canonical(const json_t *value, struct buf *out, struct err *e)
 {
+	if (!value)
+		return err_set(e, ERR_DATA, "a text that is not UTF-8, or a number that is not finite, has no JSON");
 	switch (json_typeof(value)) {
 	case JSON_OBJECT:
 		return put_object(value, out, e);
@@ -323,6 +325,27 @@ int json_canonical(const json_t *value, struct buf *out, struct err *e)
 	}
 	buf_str(out, "null");
 	return 0;
+}
+
+int json_put_line(const json_t *value, FILE *out, struct err *e)
+{
+	struct buf text = {0};
+	int rc = json_canonical(value, &text, e);
+	if (rc == 0)
+		fprintf(out, "%s\n", text.data);
+	buf_fini(&text);
+	return rc;
+}
+
+const char *json_text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+json_int_t json_whole_of(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
 }
 
 bool json_is_utf8(const char *text, size_t len)

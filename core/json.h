@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/arena.h"
 #include "core/err.h"
@@ -23,8 +24,15 @@ json_t *json_load_text(const char *text, size_t len, const char *file, struct er
 /* The same where every number becomes a double, as RFC 8785 asks, and `\u0000` in values is accepted. */
 json_t *json_load_numbers_as_double(const char *text, size_t len, const char *file, struct err *e);
 
-/* Appends the canonical text of `value`. ERR_DATA for a number that has none (it cannot come from the loaders). */
+/* Appends the canonical text of `value`. ERR_DATA for a number that has none (it cannot come from the loaders), and for NULL, which
+ * is what jansson makes of a text that is not UTF-8 or a number that is not finite. */
 int json_canonical(const json_t *value, struct buf *out, struct err *e);
+/* Writes the canonical text and a newline to a stream, whose errors are its owner's to look for. */
+int json_put_line(const json_t *value, FILE *out, struct err *e);
+
+/* A member's text, "" when there is none; its whole number, 0 when there is none. NULL has no members. */
+const char *json_text_of(const json_t *object, const char *name);
+json_int_t json_whole_of(const json_t *object, const char *name);
 
 /* Writes the ECMAScript text of a finite double and a NUL; returns its length. `value` must be finite. */
 size_t json_number(double value, char out[JSON_NUMBER_MAX]);

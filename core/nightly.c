@@ -330,24 +330,13 @@ static int64_t rows_of(const json_t *p, const char *name)
 	return sum;
 }
 
-static const char *text_of(const json_t *p, const char *name)
-{
-	const char *text = json_string_value(json_object_get(p, name));
-	return text ? text : "";
-}
-
-static long long whole_of(const json_t *p, const char *name)
-{
-	return (long long)json_integer_value(json_object_get(p, name));
-}
-
 /* What is odd about a publication, in words: "" when nothing is. */
 static const char *oddity(const json_t *p, struct arena *a)
 {
 	const json_t *copy = json_object_get(p, "copyOf");
 	const char *gate = json_string_value(json_array_get(json_object_get(p, "gatesCrossed"), 0));
 	if (copy)
-		return arena_printf(a, "; byte copy of %s %.12s, which adds nothing", text_of(copy, "channel"), text_of(copy, "commit"));
+		return arena_printf(a, "; byte copy of %s %.12s, which adds nothing", json_text_of(copy, "channel"), json_text_of(copy, "commit"));
 	if (gate)
 		return arena_printf(a, "; a live fetch would be refused: %s", gate);
 	return json_object_get(p, "changes") ? "; upstream has changed it since it was first published" : "";
@@ -358,13 +347,13 @@ static void print_summary(struct night *n)
 {
 	size_t count = json_array_size(n->publications);
 	const json_t *p = count ? json_array_get(n->publications, count - 1) : NULL;
-	const char *entry = text_of(p, "entry"), *would = n->o.dry_run ? "would publish " : "";
+	const char *entry = json_text_of(p, "entry"), *would = n->o.dry_run ? "would publish " : "";
 	if (count == 0)
 		printf("ki nightly: nothing new");
 	else if (count == 1)
-		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s", would, text_of(p, "channel"),
-		       *entry ? entry : text_of(p, "commit"), (long long)rows_of(p, "rows"), whole_of(p, "carried"), whole_of(p, "newRuns"),
-		       (long long)rows_of(p, "rejectedTotal"), whole_of(p, "conflicts"), oddity(p, &n->arena));
+		printf("ki nightly: %s%s %.12s: %lld rows, %lld runs, %lld new, %lld rejected, %lld conflicts%s", would, json_text_of(p, "channel"),
+		       *entry ? entry : json_text_of(p, "commit"), (long long)rows_of(p, "rows"), json_whole_of(p, "carried"),
+		       json_whole_of(p, "newRuns"), (long long)rows_of(p, "rejectedTotal"), json_whole_of(p, "conflicts"), oddity(p, &n->arena));
 	else
 		printf("ki nightly: %s%zu publications: %lld runs carried, %lld new, %lld conflicts", would, count, (long long)total(n, "carried"),
 		       (long long)total(n, "newRuns"), (long long)total(n, "conflicts"));

@@ -6,6 +6,7 @@
 #include "core/digest.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/text.h"
 
 /* A hostile file can hold any number of names, so their count and their total length are bounded; what is beyond is counted
  * under one name. */
@@ -258,13 +259,7 @@ void report_quote(struct slice value, struct buf *out)
 	while (utf8 && shown < value.len && ((unsigned char)value.data[shown] & 0xc0) == 0x80)
 		shown--;
 	buf_char(out, '"');
-	for (size_t i = 0; i < shown; i++) {
-		unsigned char c = (unsigned char)value.data[i];
-		if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
-			buf_printf(out, "\\x%02x", c);
-		else
-			buf_char(out, (char)c);
-	}
+	text_put_printable(out, value.data, shown);
 	buf_str(out, shown < value.len ? "\"..." : "\"");
 }
 

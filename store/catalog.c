@@ -194,6 +194,12 @@ json_t *catalog_publication(struct catalog *c, uint32_t id)
 	return json_load_text(value.mv_data, value.mv_size, "publication", c->err);
 }
 
+const char *catalog_identity(const json_t *publication)
+{
+	const char *entry = json_text_of(publication, "entry");
+	return *entry ? entry : json_text_of(publication, "commit");
+}
+
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count)
 {
 	uint32_t *out = xmalloc((c->counts.publications + 1) * sizeof *out);

@@ -56,6 +56,8 @@ json_t *catalog_metadata(struct catalog *c, uint32_t id);
 json_t *catalog_load(struct catalog *c, const struct digest *d);
 /* A publication as JSON. The caller owns it. */
 json_t *catalog_publication(struct catalog *c, uint32_t id);
+/* What upstream calls a publication: its gh-pages entry, or its commit. Valid as long as `publication`. */
+const char *catalog_identity(const json_t *publication);
 /* Publications that carried a run, ascending; *count of them; the caller frees. */
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count);
 

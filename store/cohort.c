@@ -144,8 +144,7 @@ static int compare(const void *a, const void *b)
 
 static bool same_kernel(const struct member *a, const struct member *b)
 {
-	struct slice x = a->c->parts.operation_slug, y = b->c->parts.operation_slug;
-	return x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
+	return slice_same(a->c->parts.operation_slug, b->c->parts.operation_slug);
 }
 
 /* Whether a run shares the rank of the one before it: equal medians, or, of controlled runs, overlapping 95% intervals. */

@@ -169,20 +169,13 @@ static void rules_of_one(struct deriver *d)
 
 /* ---- rules along a sweep: one kernel, pass, provider, GPU, config and publication, by size ---- */
 
-static int compare_slices(struct slice a, struct slice b)
-{
-	size_t common = a.len < b.len ? a.len : b.len;
-	int order = memcmp(a.data, b.data, common);
-	return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_sweeps(const struct sample *a, const struct sample *b)
 {
 	const struct case_parts *x = &a->c->parts, *y = &b->c->parts;
 	const struct slice pairs[][2] = {{x->kernel, y->kernel}, {x->mode, y->mode},	 {x->provider, y->provider}, {x->gpu, y->gpu},
 					 {x->x_name, y->x_name}, {x->config, y->config}, {a->labels, b->labels}};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-		int order = compare_slices(pairs[i][0], pairs[i][1]);
+		int order = slice_cmp(pairs[i][0], pairs[i][1]);
 		if (order)
 			return order;
 	}
@@ -251,7 +244,7 @@ static int by_case(const void *a, const void *b)
 	const struct sample *x = a, *y = b;
 	int order = (x->c->id > y->c->id) - (x->c->id < y->c->id);
 	if (order == 0)
-		order = compare_slices(x->version, y->version);
+		order = slice_cmp(x->version, y->version);
 	if (order == 0)
 		order = (x->observed_ms > y->observed_ms) - (x->observed_ms < y->observed_ms);
 	return order ? order : (x->run > y->run) - (x->run < y->run);
@@ -274,7 +267,7 @@ static void rules_of_cases(struct deriver *d)
 	qsort(d->samples, d->count, sizeof *d->samples, by_case);
 	for (size_t i = 1; i < d->count; i++) {
 		const struct sample *s = &d->samples[i], *before = s - 1;
-		if (s->c->id == before->c->id && compare_slices(s->version, before->version) == 0)
+		if (s->c->id == before->c->id && slice_cmp(s->version, before->version) == 0)
 			rule_contradiction(d, s, before);
 	}
 }
@@ -432,7 +425,6 @@ static int print_json(struct catalog *c, const struct flags *f, const struct fla
 {
 	char run[DIGEST_TEXT + 1], other[DIGEST_TEXT + 1];
 	struct run_row other_row;
-	struct buf text = {0};
 	if (catalog_run(c, x->other, &other_row))
 		return -1;
 	digest_text(&row->digest, run);
@@ -442,11 +434,8 @@ static int print_json(struct catalog *c, const struct flags *f, const struct fla
 	json_object_set_new(object, "evidence", json_load_text(x->evidence, strlen(x->evidence), "evidence", c->err));
 	if (x->other != x->run)
 		json_object_set_new(object, "against", json_string(other));
-	int rc = json_canonical(object, &text, c->err);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
+	int rc = json_put_line(object, out, c->err);
 	json_decref(object);
-	buf_fini(&text);
 	return rc;
 }
 

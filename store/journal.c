@@ -6,44 +6,17 @@
 #include "core/json.h"
 #include "core/when.h"
 
-static const char *text_of(const json_t *p, const char *name)
-{
-	const char *text = json_string_value(json_object_get(p, name));
-	return text ? text : "";
-}
-
-static const char *identity_of(const json_t *p)
-{
-	const char *entry = text_of(p, "entry");
-	return *entry ? entry : text_of(p, "commit");
-}
-
-static long long whole_of(const json_t *p, const char *name)
-{
-	return (long long)json_integer_value(json_object_get(p, name));
-}
-
-static int put_json_line(const json_t *value, FILE *out, struct err *e)
-{
-	struct buf text = {0};
-	int rc = json_canonical(value, &text, e);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
-	buf_fini(&text);
-	return rc;
-}
-
 static void put_log_line(const json_t *p, FILE *out)
 {
 	const json_t *copy = json_object_get(p, "copyOf");
-	fprintf(out, "%4lld  %.19s  %-9s %-12.12s  %6lld rows, %6lld carried, %6lld new", whole_of(p, "id"), text_of(p, "publishedAt"), text_of(p, "channel"),
-		identity_of(p), whole_of(json_object_get(p, "report"), "rows"), whole_of(p, "carried"), whole_of(p, "newRuns"));
-	if (whole_of(p, "conflicts"))
-		fprintf(out, ", %lld conflicts", whole_of(p, "conflicts"));
+	fprintf(out, "%4lld  %.19s  %-9s %-12.12s  %6lld rows, %6lld carried, %6lld new", json_whole_of(p, "id"), json_text_of(p, "publishedAt"), json_text_of(p, "channel"),
+		catalog_identity(p), json_whole_of(json_object_get(p, "report"), "rows"), json_whole_of(p, "carried"), json_whole_of(p, "newRuns"));
+	if (json_whole_of(p, "conflicts"))
+		fprintf(out, ", %lld conflicts", json_whole_of(p, "conflicts"));
 	if (json_object_get(p, "changes"))
-		fprintf(out, "; other bytes than publication %lld had", whole_of(p, "changes"));
+		fprintf(out, "; other bytes than publication %lld had", json_whole_of(p, "changes"));
 	if (copy)
-		fprintf(out, "; byte copy of %s %s", text_of(copy, "channel"), text_of(copy, "commit"));
+		fprintf(out, "; byte copy of %s %s", json_text_of(copy, "channel"), json_text_of(copy, "commit"));
 	fputc('\n', out);
 }
 
@@ -55,7 +28,7 @@ int journal_log(struct catalog *c, uint64_t limit, bool json, FILE *out)
 		if (!p)
 			return -1;
 		if (json)
-			put_json_line(p, out, c->err);
+			json_put_line(p, out, c->err);
 		else
 			put_log_line(p, out);
 		json_decref(p);
@@ -84,11 +57,11 @@ static json_t *channels_json(struct catalog *c, int64_t now_ms, int64_t *newest_
 		for (uint32_t id = c->counts.publications; id-- > 0;) {
 			json_t *p = catalog_publication(c, id);
 			int64_t at = 0;
-			bool mine = strcmp(text_of(p, "channel"), c->channels.items[slot].name) == 0;
+			bool mine = strcmp(json_text_of(p, "channel"), c->channels.items[slot].name) == 0;
 			if (mine) {
-				when_parse_text(text_of(p, "publishedAt"), strlen(text_of(p, "publishedAt")), &at);
-				json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "channel", text_of(p, "channel"), "identity", identity_of(p),
-								      "publishedAt", text_of(p, "publishedAt"), "ageHours",
+				when_parse_text(json_text_of(p, "publishedAt"), strlen(json_text_of(p, "publishedAt")), &at);
+				json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "channel", json_text_of(p, "channel"), "identity", catalog_identity(p),
+								      "publishedAt", json_text_of(p, "publishedAt"), "ageHours",
 								      (json_int_t)((now_ms - at) / 3600000)));
 			}
 			json_decref(p);
@@ -118,14 +91,14 @@ static void put_status(const json_t *s, FILE *out)
 {
 	size_t i;
 	json_t *channel;
-	fprintf(out, "store         %s (schema %lld)\n", text_of(s, "store"), whole_of(s, "schema"));
-	fprintf(out, "runs          %lld in %lld cases, citing %lld objects\n", whole_of(s, "runs"), whole_of(s, "cases"), whole_of(s, "objects"));
-	fprintf(out, "size          %lld bytes on disk, %lld live, %lld a run\n", whole_of(s, "fileBytes"), whole_of(s, "liveBytes"),
-		whole_of(s, "liveBytesPerRun"));
-	fprintf(out, "publications  %lld\n", whole_of(s, "publications"));
+	fprintf(out, "store         %s (schema %lld)\n", json_text_of(s, "store"), json_whole_of(s, "schema"));
+	fprintf(out, "runs          %lld in %lld cases, citing %lld objects\n", json_whole_of(s, "runs"), json_whole_of(s, "cases"), json_whole_of(s, "objects"));
+	fprintf(out, "size          %lld bytes on disk, %lld live, %lld a run\n", json_whole_of(s, "fileBytes"), json_whole_of(s, "liveBytes"),
+		json_whole_of(s, "liveBytesPerRun"));
+	fprintf(out, "publications  %lld\n", json_whole_of(s, "publications"));
 	json_array_foreach(json_object_get(s, "channels"), i, channel)
-		fprintf(out, "  %-10s  %-12.12s  %s, %lld hours ago\n", text_of(channel, "channel"), text_of(channel, "identity"),
-			text_of(channel, "publishedAt"), whole_of(channel, "ageHours"));
+		fprintf(out, "  %-10s  %-12.12s  %s, %lld hours ago\n", json_text_of(channel, "channel"), json_text_of(channel, "identity"),
+			json_text_of(channel, "publishedAt"), json_whole_of(channel, "ageHours"));
 }
 
 int journal_status(struct catalog *c, double max_age_hours, bool json, FILE *out)
@@ -137,7 +110,7 @@ int journal_status(struct catalog *c, double max_age_hours, bool json, FILE *out
 	int rc = 0;
 	json_object_set_new(s, "stale", json_boolean(stale));
 	if (json)
-		rc = put_json_line(s, out, c->err);
+		rc = json_put_line(s, out, c->err);
 	else
 		put_status(s, out);
 	json_decref(s);
@@ -152,8 +125,8 @@ int journal_published(struct catalog *c, const char *config, FILE *out)
 		json_t *p = catalog_publication(c, id);
 		if (!p)
 			return -1;
-		if (!config || strcmp(text_of(p, "config"), config) == 0)
-			fprintf(out, "%s\t%s\t%s\n", text_of(p, "channel"), identity_of(p), text_of(p, "sha256"));
+		if (!config || strcmp(json_text_of(p, "config"), config) == 0)
+			fprintf(out, "%s\t%s\t%s\n", json_text_of(p, "channel"), catalog_identity(p), json_text_of(p, "sha256"));
 		json_decref(p);
 	}
 	return 0;

@@ -226,22 +226,17 @@ static int load_labels(struct known *k, struct txn *t, uint32_t count)
 	return 0;
 }
 
-static bool same(struct slice a, struct slice b)
-{
-	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
-
 int known_label(struct known *k, struct txn *t, struct meta_counts *counts, struct slice labels, uint32_t *id)
 {
 	struct key key;
-	if (k->last_label < k->label_count && same(k->labels[k->last_label], labels)) {
+	if (k->last_label < k->label_count && slice_same(k->labels[k->last_label], labels)) {
 		*id = k->last_label;
 		return 0;
 	}
 	if (load_labels(k, t, counts->labels))
 		return -1;
 	for (*id = 0; *id < k->label_count; ++*id)
-		if (same(k->labels[*id], labels)) {
+		if (slice_same(k->labels[*id], labels)) {
 			k->last_label = *id;
 			return 0;
 		}

@@ -6,17 +6,11 @@
 #include "core/json.h"
 #include "store/view.h"
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 /* When upstream published it: the commit's time where it is known, else our own. */
 static const char *upstream_time(const json_t *p)
 {
-	const char *at = text_of(json_object_get(p, "provenance"), "committedAt");
-	return *at ? at : text_of(p, "publishedAt");
+	const char *at = json_text_of(json_object_get(p, "provenance"), "committedAt");
+	return *at ? at : json_text_of(p, "publishedAt");
 }
 
 static int carried_by(struct catalog *c, uint32_t id, struct ranges *out)
@@ -55,7 +49,7 @@ int lineage_load(struct catalog *c, struct lineage *out)
 	for (uint32_t id = 0; id < c->counts.publications && !c->err->code; id++) {
 		struct ranges carried = {0};
 		json_t *p = catalog_publication(c, id);
-		const char *channel = text_of(p, "channel"), *at = upstream_time(p);
+		const char *channel = json_text_of(p, "channel"), *at = upstream_time(p);
 		int slot = channels_find(&c->channels, (struct slice){channel, strlen(channel)});
 		if (p && carried_by(c, id, &carried) == 0) {
 			note_first(out->first, &carried, id, c->counts.runs);
@@ -128,10 +122,9 @@ static json_t *history_json(struct catalog *c, const struct cohort *k, const str
 	uint32_t *carriers = catalog_carriers(c, m->run, &count);
 	for (size_t i = 0; i < count; i++) {
 		json_t *p = catalog_publication(c, carriers[i]);
-		const char *entry = text_of(p, "entry");
-		json_array_append_new(publications, json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "id", (int)carriers[i], "channel", text_of(p, "channel"),
-							      "identity", *entry ? entry : text_of(p, "commit"), "publishedAt", text_of(p, "publishedAt"),
-							      "upstreamAt", upstream_time(p), "sha256", text_of(p, "sha256")));
+		json_array_append_new(publications, json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "id", (int)carriers[i], "channel", json_text_of(p, "channel"),
+							      "identity", catalog_identity(p), "publishedAt", json_text_of(p, "publishedAt"),
+							      "upstreamAt", upstream_time(p), "sha256", json_text_of(p, "sha256")));
 		json_decref(p);
 	}
 	free(carriers);
@@ -144,8 +137,8 @@ static json_t *history_json(struct catalog *c, const struct cohort *k, const str
 static void print_run_line(const char *name, const json_t *run, const char *unit, FILE *out)
 {
 	if (json_is_object(run))
-		fprintf(out, "%-12s %.19s  %lld %s  %s\n", name, text_of(run, "run"), (long long)json_integer_value(json_object_get(run, "value")), unit,
-			text_of(run, "externalId"));
+		fprintf(out, "%-12s %.19s  %lld %s  %s\n", name, json_text_of(run, "run"), json_whole_of(run, "value"), unit,
+			json_text_of(run, "externalId"));
 	else
 		fprintf(out, "%-12s none\n", name);
 }
@@ -155,23 +148,13 @@ static void print_history(const json_t *h, const char *unit, FILE *out)
 	size_t i;
 	json_t *p;
 	print_run_line("run", json_object_get(h, "run"), unit, out);
-	fprintf(out, "%-12s %s\n", "state", text_of(h, "state"));
+	fprintf(out, "%-12s %s\n", "state", json_text_of(h, "state"));
 	print_run_line("predecessor", json_object_get(h, "predecessor"), unit, out);
 	print_run_line("successor", json_object_get(h, "successor"), unit, out);
 	fprintf(out, "%-12s %zu\n", "publications", json_array_size(json_object_get(h, "publications")));
 	json_array_foreach(json_object_get(h, "publications"), i, p)
-		fprintf(out, "  %-10s %-14.12s upstream %.10s, published %.10s, snapshot %.19s\n", text_of(p, "channel"), text_of(p, "identity"),
-			text_of(p, "upstreamAt"), text_of(p, "publishedAt"), text_of(p, "sha256"));
-}
-
-static int put_line(const json_t *value, FILE *out, struct err *e)
-{
-	struct buf text = {0};
-	int rc = json_canonical(value, &text, e);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
-	buf_fini(&text);
-	return rc;
+		fprintf(out, "  %-10s %-14.12s upstream %.10s, published %.10s, snapshot %.19s\n", json_text_of(p, "channel"), json_text_of(p, "identity"),
+			json_text_of(p, "upstreamAt"), json_text_of(p, "publishedAt"), json_text_of(p, "sha256"));
 }
 
 int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out)
@@ -184,7 +167,7 @@ int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out)
 	const struct member *m = rc == 0 ? cohort_member(&k, run) : NULL;
 	json_t *h = m ? history_json(c, &k, m, &l) : NULL;
 	if (h && json)
-		rc = put_line(h, out, c->err);
+		rc = json_put_line(h, out, c->err);
 	else if (h)
 		print_history(h, of->parts.metric == METRIC_LATENCY ? "ns" : "bytes", out);
 	json_decref(h);
@@ -311,20 +294,20 @@ static int print_event(struct events *e, const struct event *x, bool json, FILE 
 	struct buf id = {0};
 	char key[DIGEST_TEXT + 1];
 	json_t *p = catalog_publication(c, x->publication);
-	const char *entry = text_of(p, "entry"), *identity = *entry ? entry : text_of(p, "commit");
+	const char *identity = catalog_identity(p);
 	digest_text(&x->cohort, key);
-	json_t *event = json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "type", "leader", "at", text_of(p, "publishedAt"), "comparisonKey", key,
-				  "cause", "reason", x->superseded ? "superseded" : "beaten", "channel", text_of(p, "channel"), "identity", identity, "old",
+	json_t *event = json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "type", "leader", "at", json_text_of(p, "publishedAt"), "comparisonKey", key,
+				  "cause", "reason", x->superseded ? "superseded" : "beaten", "channel", json_text_of(p, "channel"), "identity", identity, "old",
 				  leader_json(c, x->before, &id), "new", leader_json(c, x->after, &id));
 	int rc = event && p ? 0 : -1;
 	if (rc == 0 && json)
-		rc = put_line(event, out, c->err);
+		rc = json_put_line(event, out, c->err);
 	else if (rc == 0)
-		fprintf(out, "%.10s  %-9s %-12.12s  %s, %lld after %lld: %s\n", text_of(p, "publishedAt"), text_of(p, "channel"), identity,
+		fprintf(out, "%.10s  %-9s %-12.12s  %s, %lld after %lld: %s\n", json_text_of(p, "publishedAt"), json_text_of(p, "channel"), identity,
 			x->superseded ? "old first overwritten" : "new first",
-			(long long)json_integer_value(json_object_get(json_object_get(event, "new"), "value")),
-			(long long)json_integer_value(json_object_get(json_object_get(event, "old"), "value")),
-			text_of(json_object_get(event, "new"), "externalId"));
+			json_whole_of(json_object_get(event, "new"), "value"),
+			json_whole_of(json_object_get(event, "old"), "value"),
+			json_text_of(json_object_get(event, "new"), "externalId"));
 	json_decref(event);
 	json_decref(p);
 	buf_fini(&id);

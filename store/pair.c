@@ -98,7 +98,6 @@ static void put_text(struct catalog *c, const struct series *s, const struct ser
 
 static int put_json(struct catalog *c, const struct series *s, const struct series_point *from, const struct series_point *to, FILE *out)
 {
-	struct buf text = {0};
 	json_t *o = series_json(c, s);
 	json_object_set_new(o, "type", json_string("pair"));
 	json_object_set_new(o, "from", series_point_json(c, from));
@@ -112,11 +111,8 @@ static int put_json(struct catalog *c, const struct series *s, const struct seri
 		json_object_set_new(o, "explained", json_stringn(explained.data ? explained.data : "", explained.len));
 		buf_fini(&explained);
 	}
-	int rc = json_canonical(o, &text, c->err);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
+	int rc = json_put_line(o, out, c->err);
 	json_decref(o);
-	buf_fini(&text);
 	return rc;
 }
 

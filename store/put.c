@@ -389,11 +389,6 @@ static int take_run(struct writer *w, const struct record *r)
 
 /* ---- the report line: gates, then everything becomes visible ---- */
 
-static int64_t whole_of(const json_t *object, const char *name)
-{
-	return json_integer_value(json_object_get(object, name));
-}
-
 static int64_t sum_of(const json_t *value)
 {
 	const char *name;
@@ -420,7 +415,7 @@ static void look_back(struct writer *w, int64_t *rows, int64_t *changed)
 		struct digest d;
 		if (slice_eq(w->snapshot.channel, json_string_value(json_object_get(held, "channel")))) {
 			if (*rows == 0)
-				*rows = whole_of(json_object_get(held, "report"), "rows");
+				*rows = json_whole_of(json_object_get(held, "report"), "rows");
 			if (*changed < 0 && same_identity(&w->snapshot, held) && sha256 && digest_parse(sha256, strlen(sha256), &d) &&
 			    digest_cmp(&d, &w->snapshot.sha256) != 0)
 				*changed = id;
@@ -448,7 +443,7 @@ static void note(json_t *list, const char *format, ...)
 static json_t *gate_reasons(struct writer *w, const json_t *report, const struct gates *g, double before)
 {
 	json_t *reasons = json_array();
-	double rows = (double)whole_of(report, "rows");
+	double rows = (double)json_whole_of(report, "rows");
 	double rejected = (double)sum_of(json_object_get(report, "rejected")), skipped = (double)sum_of(json_object_get(report, "skipped"));
 	if (rows == 0)
 		note(reasons, "the file has no rows");

@@ -49,28 +49,11 @@ struct report {
 
 /* ---- what is new ---- */
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
-static uint64_t whole_of(const json_t *object, const char *name)
-{
-	return (uint64_t)json_integer_value(json_object_get(object, name));
-}
-
 static int64_t published_ms(const json_t *p)
 {
 	int64_t ms = 0;
-	when_parse_text(text_of(p, "publishedAt"), strlen(text_of(p, "publishedAt")), &ms);
+	when_parse_text(json_text_of(p, "publishedAt"), strlen(json_text_of(p, "publishedAt")), &ms);
 	return ms;
-}
-
-static const char *identity_of(const json_t *p)
-{
-	const char *entry = text_of(p, "entry");
-	return *entry ? entry : text_of(p, "commit");
 }
 
 static int set_since(struct report *r)
@@ -129,10 +112,10 @@ static int gather_publications(struct report *r)
 		if (is_new && r->first_publication > id)
 			r->first_publication = id;
 		if (!is_new)
-			r->first_run += (uint32_t)whole_of(p, "newRuns");
+			r->first_run += (uint32_t)json_whole_of(p, "newRuns");
 		if (is_new) {
-			r->runs += whole_of(p, "newRuns");
-			r->cases += whole_of(p, "newCases");
+			r->runs += (uint64_t)json_whole_of(p, "newRuns");
+			r->cases += (uint64_t)json_whole_of(p, "newCases");
 			gather_odd(r, json_object_get(p, "report"));
 			json_array_append(r->publications, p);
 		}
@@ -143,21 +126,16 @@ static int gather_publications(struct report *r)
 
 /* ---- findings in groups ---- */
 
-static bool same_slice(struct slice a, struct slice b)
-{
-	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
-
 static bool same_pass(const struct case_parts *a, const struct case_parts *b)
 {
-	return same_slice(a->kernel, b->kernel) && same_slice(a->mode, b->mode) && same_slice(a->gpu, b->gpu);
+	return slice_same(a->kernel, b->kernel) && slice_same(a->mode, b->mode) && slice_same(a->gpu, b->gpu);
 }
 
 static struct group *group_of(struct groups *g, const struct case_parts *of, const char *channel, const struct series_point *since)
 {
 	for (size_t i = 0; i < g->count; i++) {
 		struct group *x = &g->items[i];
-		if (same_pass(x->of, of) && same_slice(x->of->provider, of->provider) && x->channel == channel &&
+		if (same_pass(x->of, of) && slice_same(x->of->provider, of->provider) && x->channel == channel &&
 		    (!since || x->since->release == since->release))
 			return x;
 	}
@@ -196,7 +174,7 @@ static size_t count_searched(const struct change_list *l, const struct change *h
 	for (size_t i = 0; i < l->series.count; i++) {
 		const struct series *s = &l->series.items[i];
 		count += s->slot == h->series->slot && s->count >= l->points_min && same_pass(&s->of->parts, &h->series->of->parts) &&
-			 same_slice(s->of->parts.provider, h->series->of->parts.provider);
+			 slice_same(s->of->parts.provider, h->series->of->parts.provider);
 	}
 	return count;
 }
@@ -318,11 +296,11 @@ static void put_new(const struct report *r, FILE *out)
 		const char *channel = r->c->channels.items[slot].name, *newest = NULL;
 		unsigned long long files = 0, runs = 0;
 		json_array_foreach(r->publications, i, p) {
-			if (strcmp(text_of(p, "channel"), channel) != 0)
+			if (strcmp(json_text_of(p, "channel"), channel) != 0)
 				continue;
 			files++;
-			runs += whole_of(p, "newRuns");
-			newest = identity_of(p);
+			runs += (uint64_t)json_whole_of(p, "newRuns");
+			newest = catalog_identity(p);
 		}
 		if (files)
 			fprintf(out, "  %-10s %6llu runs in %llu %s, the last %s\n", channel, runs, files, files == 1 ? "file" : "files", newest);
@@ -381,7 +359,7 @@ static size_t count_kernels(const struct groups *g, const struct group *at)
 		const struct group *x = &g->items[i];
 		bool first = x->since->release == at->since->release;
 		for (size_t k = 0; k < i && first; k++)
-			first = g->items[k].since->release != at->since->release || !same_slice(g->items[k].of->kernel, x->of->kernel);
+			first = g->items[k].since->release != at->since->release || !slice_same(g->items[k].of->kernel, x->of->kernel);
 		count += first;
 	}
 	return count;
@@ -459,9 +437,9 @@ static int put_text(const struct report *r, FILE *out)
 
 static json_t *publication_json(const json_t *p)
 {
-	return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "id", (json_int_t)whole_of(p, "id"), "channel", text_of(p, "channel"), "identity", identity_of(p),
-			 "publishedAt", text_of(p, "publishedAt"), "newRuns", (json_int_t)whole_of(p, "newRuns"), "newCases",
-			 (json_int_t)whole_of(p, "newCases"));
+	return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "id", json_whole_of(p, "id"), "channel", json_text_of(p, "channel"), "identity", catalog_identity(p),
+			 "publishedAt", json_text_of(p, "publishedAt"), "newRuns", json_whole_of(p, "newRuns"), "newCases",
+			 json_whole_of(p, "newCases"));
 }
 
 static void set_slice(json_t *object, const char *name, struct slice text)
@@ -506,7 +484,6 @@ static json_t *groups_json(struct catalog *c, const struct groups *g)
 
 static int put_json(const struct report *r, FILE *out)
 {
-	struct buf text = {0};
 	char since[WHEN_TEXT + 1];
 	json_t *p, *publications = json_array();
 	size_t i;
@@ -518,11 +495,8 @@ static int put_json(const struct report *r, FILE *out)
 			      groups_json(r->c, &r->slower), "faster", groups_json(r->c, &r->faster), "contradicted",
 			      groups_json(r->c, &r->contradictions), "newFirsts", groups_json(r->c, &r->firsts), "reruns",
 			      groups_json(r->c, &r->reruns));
-	int rc = r->c->err->code ? -1 : json_canonical(o, &text, r->c->err);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
+	int rc = r->c->err->code ? -1 : json_put_line(o, out, r->c->err);
 	json_decref(o);
-	buf_fini(&text);
 	return rc;
 }
 

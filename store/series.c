@@ -11,12 +11,6 @@
 
 /* ---- what upstream published ---- */
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 /* Leaves *out alone when the text is no time. */
 static void read_time(const char *text, int64_t *out)
 {
@@ -29,17 +23,17 @@ static int load_release(struct catalog *c, uint32_t id, struct arena *a, struct 
 {
 	json_t *p = catalog_publication(c, id);
 	const json_t *provenance = json_object_get(p, "provenance");
-	const char *channel = text_of(p, "channel"), *entry = text_of(p, "entry"), *commit = text_of(p, "commit");
+	const char *channel = json_text_of(p, "channel"), *commit = json_text_of(p, "commit");
 	int slot = channels_find(&c->channels, (struct slice){channel, strlen(channel)});
 	if (p && slot < 0)
 		err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "publication %u names a channel that is not listed; run `ki check`", id);
 	if (p && slot >= 0) {
 		*out = (struct release){.id = id, .slot = (uint8_t)slot};
-		read_time(text_of(p, "publishedAt"), &out->published_ms);
+		read_time(json_text_of(p, "publishedAt"), &out->published_ms);
 		out->upstream_ms = out->published_ms;
-		read_time(text_of(provenance, "committedAt"), &out->upstream_ms);
-		out->identity = arena_strdup(a, *entry ? entry : commit);
-		out->commit = arena_strdup(a, *commit ? commit : text_of(provenance, "commit"));
+		read_time(json_text_of(provenance, "committedAt"), &out->upstream_ms);
+		out->identity = arena_strdup(a, catalog_identity(p));
+		out->commit = arena_strdup(a, *commit ? commit : json_text_of(provenance, "commit"));
 	}
 	json_decref(p);
 	return c->err->code ? -1 : 0;
@@ -171,19 +165,13 @@ static int place_channel(struct catalog *c, uint8_t slot, const struct series_se
 
 /* ---- order ---- */
 
-static int compare_slices(struct slice a, struct slice b)
-{
-	int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-	return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_sizes(struct slice a, struct slice b)
 {
 	char x[32], y[32];
 	snprintf(x, sizeof x, "%.*s", (int)a.len, a.data);
 	snprintf(y, sizeof y, "%.*s", (int)b.len, b.data);
 	double first = strtod(x, NULL), second = strtod(y, NULL);
-	return first != second ? (first > second) - (first < second) : compare_slices(a, b);
+	return first != second ? (first > second) - (first < second) : slice_cmp(a, b);
 }
 
 static int by_series(const void *a, const void *b)
@@ -192,9 +180,9 @@ static int by_series(const void *a, const void *b)
 	const struct case_parts *p = &x->of->parts, *q = &y->of->parts;
 	int order;
 	if (x->of != y->of || x->slot != y->slot) {
-		if ((order = compare_slices(p->kernel, q->kernel)) || (order = compare_slices(p->mode, q->mode)) ||
-		    (order = compare_slices(p->gpu, q->gpu)) || (order = strcmp(x->channel, y->channel)) ||
-		    (order = compare_slices(p->provider, q->provider)) || (order = compare_slices(p->x_name, q->x_name)) ||
+		if ((order = slice_cmp(p->kernel, q->kernel)) || (order = slice_cmp(p->mode, q->mode)) ||
+		    (order = slice_cmp(p->gpu, q->gpu)) || (order = strcmp(x->channel, y->channel)) ||
+		    (order = slice_cmp(p->provider, q->provider)) || (order = slice_cmp(p->x_name, q->x_name)) ||
 		    (order = compare_sizes(p->x_value, q->x_value)))
 			return order;
 		return digest_cmp(&x->of->digest, &y->of->digest);

@@ -359,14 +359,10 @@ static json_t *whole_json(struct whole *w)
 int show_json(struct catalog *c, uint32_t run, FILE *out)
 {
 	struct whole w;
-	struct buf text = {0};
 	int rc = load(&w, c, run);
 	json_t *root = rc == 0 ? whole_json(&w) : NULL;
-	rc = root && json_canonical(root, &text, c->err) == 0 ? 0 : -1;
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
+	rc = root ? json_put_line(root, out, c->err) : -1;
 	json_decref(root);
-	buf_fini(&text);
 	unload(&w);
 	return c->err->code ? -1 : rc;
 }

@@ -68,15 +68,10 @@ static void put_change(const struct change *h, struct buf *out)
 
 /* ---- several series ---- */
 
-static bool same_slice(struct slice a, struct slice b)
-{
-	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
-
 static bool same_group(const struct series *a, const struct series *b)
 {
 	const struct case_parts *p = &a->of->parts, *q = &b->of->parts;
-	return a->slot == b->slot && same_slice(p->kernel, q->kernel) && same_slice(p->mode, q->mode) && same_slice(p->gpu, q->gpu);
+	return a->slot == b->slot && slice_same(p->kernel, q->kernel) && slice_same(p->mode, q->mode) && slice_same(p->gpu, q->gpu);
 }
 
 static void put_heading(const struct catalog *c, const struct series *s, FILE *out)
@@ -203,7 +198,7 @@ static void put_chart(const struct series *s, const struct change *changes, size
 static bool same_caveats(const struct series *s)
 {
 	for (size_t i = 1; i < s->count; i++)
-		if (!same_slice(s->points[i].caveats, s->points[0].caveats))
+		if (!slice_same(s->points[i].caveats, s->points[0].caveats))
 			return false;
 	return true;
 }
@@ -244,7 +239,6 @@ static json_t *change_json(const struct change *h)
 
 static int put_json(struct catalog *c, const struct series *s, const struct change_list *l, FILE *out)
 {
-	struct buf text = {0};
 	size_t count;
 	const struct change *h = changes_of(l, s, &count);
 	json_t *o = series_json(c, s), *points = json_array(), *changes = json_array();
@@ -256,11 +250,8 @@ static int put_json(struct catalog *c, const struct series *s, const struct chan
 	json_object_set_new(o, "policy", json_string(l->policy));
 	json_object_set_new(o, "points", points);
 	json_object_set_new(o, "changes", changes);
-	int rc = c->err->code ? -1 : json_canonical(o, &text, c->err);
-	if (rc == 0)
-		fprintf(out, "%s\n", text.data);
+	int rc = c->err->code ? -1 : json_put_line(o, out, c->err);
 	json_decref(o);
-	buf_fini(&text);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "core/text.h"
 
 #define VECTORS "fixtures/canonical/"
 
@@ -186,6 +187,39 @@ static void integers_may_be_written_as_reals(void **state)
 	}
 }
 
+static void what_has_no_json_is_refused(void **state)
+{
+	struct buf out = {0};
+	struct err e = {0};
+	json_t *not_utf8 = json_pack("{s:s}", "name", "\xff"), *infinite = json_pack("{s:f}", "ratio", INFINITY);
+	(void)state;
+	assert_null(not_utf8);
+	assert_null(infinite);
+	assert_int_equal(-1, json_canonical(not_utf8, &out, &e));
+	assert_int_equal(ERR_DATA, e.code);
+	assert_int_equal(0, out.len);
+	assert_string_equal("", json_text_of(NULL, "name"));
+	assert_int_equal(0, json_whole_of(NULL, "name"));
+	buf_fini(&out);
+}
+
+static void text_of_others_cannot_drive_a_terminal(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} cases[] = {
+		{"NVIDIA H200 \xc2\xb5", "NVIDIA H200 \xc2\xb5"}, {"a\x1b[31mb\x07", "a\\x1b[31mb\\x07"}, {"two\nlines\t\x7f", "two\\x0alines\\x09\\x7f"},
+		{"csi \xc2\x9b" "2J", "csi \\x9b2J"}, {"cut \xc3", "cut \\xc3"}, {"\xc2\xa0", "\xc2\xa0"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buf out = {0};
+		text_put_printable(&out, cases[i].text, strlen(cases[i].text));
+		assert_string_equal(cases[i].shown, out.data);
+		buf_fini(&out);
+	}
+}
+
 static void names_sort_by_utf16_code_units(void **state)
 {
 	const char *bmp = "\xee\x80\x80", *astral = "\xf0\x90\x80\x80"; /* U+E000 and U+10000 */
@@ -219,6 +253,8 @@ int main(void)
 		cmocka_unit_test(other_documents_are_refused_with_a_position),
 		cmocka_unit_test(nesting_is_limited),
 		cmocka_unit_test(integers_may_be_written_as_reals),
+		cmocka_unit_test(what_has_no_json_is_refused),
+		cmocka_unit_test(text_of_others_cannot_drive_a_terminal),
 		cmocka_unit_test(names_sort_by_utf16_code_units),
 		cmocka_unit_test(utf8_is_checked_strictly),
 	};
