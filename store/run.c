@@ -8,8 +8,7 @@
 static int chunk_get(struct txn *t, uint32_t chunk, MDB_val *out)
 {
 	struct key key;
-	int found = txn_get(t, TABLE_RUNS, key_u32(&key, chunk * RUNS_PER_CHUNK), out);
-	return found;
+	return txn_get(t, TABLE_RUNS, key_u32(&key, chunk * RUNS_PER_CHUNK), out);
 }
 
 int run_get(struct txn *t, uint32_t run, struct run_row *out)
@@ -86,5 +85,7 @@ int64_t run_units(const struct run_row *row, enum metric metric, double value)
 {
 	if (isnan(value))
 		return -1;
-	return row->flags & RUN_UNITS ? (int64_t)value : record_units(metric, value);
+	if (!(row->flags & RUN_UNITS))
+		return record_units(metric, value);
+	return value >= 0 && value < 9007199254740992.0 ? (int64_t)value : -1; /* a body kept whole may say anything */
 }

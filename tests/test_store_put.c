@@ -369,6 +369,35 @@ static void test_a_body_of_another_layout_is_kept_whole(void **state)
 	buf_fini(&id);
 }
 
+/* A body that is kept whole may state any number. */
+static void test_a_median_that_no_integer_holds_is_none(void **state)
+{
+	struct place *p = *state;
+	struct buf body = {0}, other = {0};
+	stream_begin(p, COMMIT_1);
+	stream_run_body(p, &liger, 0.5, EPOCH, &body);
+	const char *at = strstr(body.data, "\"median\":500000");
+	assert_non_null(at);
+	buf_add(&other, body.data, (size_t)(at - body.data));
+	buf_str(&other, "\"median\":1e+300");
+	buf_str(&other, at + strlen("\"median\":500000"));
+	struct digest d = digest_of(other.data, other.len);
+	record_put_run(&p->wire, (struct slice){other.data, other.len}, &d, &p->one, words("{}"), 2);
+	stream_end(p);
+	put_well(p);
+	struct catalog c;
+	struct err e = {0};
+	struct run_row row;
+	assert_int_equal(catalog_open(&c, p->root, &e), 0);
+	assert_int_equal(catalog_run(&c, 0, &row), 0);
+	assert_int_equal(row.flags, RUN_WHOLE | RUN_UNITS);
+	assert_int_equal(run_units(&row, METRIC_LATENCY, row.value_50), -1);
+	catalog_close(&c);
+	expect_clean(p);
+	buf_fini(&body);
+	buf_fini(&other);
+}
+
 static void test_a_run_must_cite_what_its_case_cites(void **state)
 {
 	struct place *p = *state;
@@ -471,6 +500,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_same_case_and_time_with_another_value_is_a_conflict, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_labels_are_kept_once_and_read_back, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_body_of_another_layout_is_kept_whole, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(test_a_median_that_no_integer_holds_is_none, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_run_must_cite_what_its_case_cites, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_dry_run_leaves_nothing, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_commit_that_freed_its_last_pages_leaves_a_store_that_opens, place_setup, place_teardown),
