@@ -5,6 +5,7 @@
 void text_put_printable(struct buf *out, const char *text, size_t len)
 {
 	bool utf8 = json_is_utf8(text, len);
+	buf_add(out, "", 0); /* an empty text is one too */
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)text[i], next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
 		if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "store/change.h"
 #include "store/entry.h"
 #include "store/policy.h"
@@ -97,14 +98,20 @@ static void raise_flag(struct deriver *d, enum flag_code code, const struct samp
 static void raise_flag(struct deriver *d, enum flag_code code, const struct sample *s, uint32_t other, double severity,
 		       const struct fact *facts, size_t count, const char *format, ...)
 {
-	char words[512];
+	struct buf words = {0};
 	va_list args;
 	if (!wanted(d, code))
 		return;
 	va_start(args, format);
-	vsnprintf(words, sizeof words, format, args);
+	buf_vprintf(&words, format, args);
 	va_end(args);
-	add(d, (struct flag){code, s->run, other, severity, facts_json(facts, count, caveats_of(s)), xstrdup(words)});
+	add(d, (struct flag){code, s->run, other, severity, facts_json(facts, count, caveats_of(s)), words.data});
+}
+
+/* How many times `b` is in `a`. Both are whole nanoseconds, so that 0 stands for anything shorter than one. */
+static double times(double a, double b)
+{
+	return a / fmax(b, 1);
 }
 
 static const char *shown(double ns, char text[32])
@@ -124,7 +131,7 @@ static void rule_impossible(struct deriver *d, const struct sample *s)
 	if (!s->floor.hard || s->median * d->policy.floor_allowance >= s->floor.ns)
 		return;
 	const struct fact facts[] = {{"medianNs", s->median}, {"floorNs", s->floor.ns}, {"bytes", s->floor.bytes}, {"flops", s->floor.flops}};
-	raise_flag(d, FLAG_IMPOSSIBLE, s, s->run, s->floor.ns / s->median, facts, 4, "%s is under the %s that the GPU's data sheet allows",
+	raise_flag(d, FLAG_IMPOSSIBLE, s, s->run, times(s->floor.ns, s->median), facts, 4, "%s is under the %s that the GPU's data sheet allows",
 		   shown(s->median, a), shown(s->floor.ns, b));
 }
 
@@ -145,9 +152,9 @@ static void rule_spread(struct deriver *d, const struct sample *s)
 		const struct fact facts[] = {{"medianNs", s->median}, {"estimatedSamples", samples}};
 		raise_flag(d, FLAG_SINGLE_SAMPLE, s, s->run, s->median, facts, 2, "p20, median and p80 are equal: about %.0f sample%s, not perfect precision",
 			   samples, samples > 1 ? "s" : "");
-	} else if (s->p80 / s->p20 > d->policy.spread_ratio) {
-		const struct fact facts[] = {{"p20Ns", s->p20}, {"p80Ns", s->p80}, {"ratio", s->p80 / s->p20}};
-		raise_flag(d, FLAG_WIDE_SPREAD, s, s->run, s->p80 / s->p20, facts, 3, "p80 is %.2f times p20", s->p80 / s->p20);
+	} else if (times(s->p80, s->p20) > d->policy.spread_ratio) {
+		const struct fact facts[] = {{"p20Ns", s->p20}, {"p80Ns", s->p80}, {"ratio", times(s->p80, s->p20)}};
+		raise_flag(d, FLAG_WIDE_SPREAD, s, s->run, times(s->p80, s->p20), facts, 3, "p80 is %.2f times p20", times(s->p80, s->p20));
 	}
 }
 
@@ -219,7 +226,7 @@ static void rule_monotone(struct deriver *d, const struct sample *s, const struc
 	if (!next || next->x <= s->x || next->median >= s->median * d->policy.drop_ratio)
 		return;
 	const struct fact facts[] = {{"x", s->x}, {"nextX", next->x}, {"medianNs", s->median}, {"nextMedianNs", next->median}};
-	raise_flag(d, FLAG_NON_MONOTONE, s, next->run, s->median / next->median, facts, 4, "%s at %g, but %s at %g", shown(s->median, a), s->x,
+	raise_flag(d, FLAG_NON_MONOTONE, s, next->run, times(s->median, next->median), facts, 4, "%s at %g, but %s at %g", shown(s->median, a), s->x,
 		   shown(next->median, b), next->x);
 }
 
@@ -253,11 +260,11 @@ static int by_case(const void *a, const void *b)
 static void rule_contradiction(struct deriver *d, const struct sample *s, const struct sample *before)
 {
 	char a[32], b[32];
-	double ratio = s->median > before->median ? s->median / before->median : before->median / s->median;
+	double ratio = s->median > before->median ? times(s->median, before->median) : times(before->median, s->median);
 	bool disjoint = s->p20 > before->p80 || s->p80 < before->p20;
 	if (isnan(s->p20 + s->p80 + before->p20 + before->p80) || !disjoint || ratio < d->policy.contradiction_ratio)
 		return;
-	const struct fact facts[] = {{"medianNs", s->median}, {"otherMedianNs", before->median}, {"ratio", s->median / before->median}};
+	const struct fact facts[] = {{"medianNs", s->median}, {"otherMedianNs", before->median}, {"ratio", times(s->median, before->median)}};
 	raise_flag(d, FLAG_CONTRADICTED, s, before->run, ratio, facts, 3, "%s here, %s in another publication of %s%.*s, beyond both spreads",
 		   shown(s->median, a), shown(before->median, b), s->version.len ? "version " : "the same case", (int)s->version.len, s->version.data);
 }
@@ -310,7 +317,7 @@ static void rule_record(struct deriver *d, const struct cohort *k)
 			before = &k->members[i];
 	if (k->ranked < 2 || !before || (double)before->primary < (double)first->primary * d->policy.record_gain)
 		return;
-	double gain = (double)before->primary / (double)first->primary;
+	double gain = times((double)before->primary, (double)first->primary);
 	struct sample s = {.run = first->run, .labels = catalog_labels(d->c, first->row.labels)};
 	const struct fact facts[] = {{"medianNs", (double)first->primary}, {"formerMedianNs", (double)before->primary}, {"ratio", gain}};
 	raise_flag(d, FLAG_RECORD_CANDIDATE, &s, before->run, gain, facts, 3, "%s leads its group, %.2f times as fast as the former first's %s",
@@ -357,28 +364,23 @@ static int rules_of_change(struct deriver *d)
 /* Flags that people set: the last entry about a run decides. */
 static int rules_by_hand(struct deriver *d)
 {
-	json_t *entries = entry_load(d->c), *entry;
+	json_t *entries = entry_load(d->c), *last = json_object(), *entry;
+	const char *run;
 	size_t i;
-	if (!entries)
-		return -1;
-	json_array_foreach(entries, i, entry) {
-		const char *type = json_string_value(json_object_get(entry, "type")), *run = json_string_value(json_object_get(entry, "run"));
-		const char *reason = json_string_value(json_object_get(entry, "reason"));
-		bool last = true;
-		for (size_t k = i + 1; k < json_array_size(entries); k++) {
-			const char *later = json_string_value(json_object_get(json_array_get(entries, k), "run"));
-			last = last && !(later && run && strcmp(later, run) == 0);
-		}
+	json_array_foreach(entries, i, entry)
+		if (json_object_get(entry, "run"))
+			json_object_set(last, json_text_of(entry, "run"), entry);
+	json_object_foreach(last, run, entry) {
 		struct sample s = {0};
 		struct run_row row;
-		if (!last || !type || strcmp(type, "flag") != 0 || !run || catalog_find_one(d->c, run, &s.run) || catalog_run(d->c, s.run, &row))
+		if (strcmp(json_text_of(entry, "type"), "flag") != 0 || catalog_find_one(d->c, run, &s.run) || catalog_run(d->c, s.run, &row))
 			continue;
 		s.labels = catalog_labels(d->c, row.labels);
-		raise_flag(d, FLAG_MANUAL, &s, s.run, 1, NULL, 0, "%s (%.10s)", reason ? reason : "no reason given",
-			   json_string_value(json_object_get(entry, "at")));
+		raise_flag(d, FLAG_MANUAL, &s, s.run, 1, NULL, 0, "%s (%.10s)", json_text_of(entry, "reason"), json_text_of(entry, "at"));
 	}
+	json_decref(last);
 	json_decref(entries);
-	return d->c->err->code ? -1 : 0;
+	return entries && !d->c->err->code ? 0 : -1;
 }
 
 static int by_severity(const void *a, const void *b)
@@ -394,9 +396,10 @@ static int by_severity(const void *a, const void *b)
 int flags_derive(struct catalog *c, const struct flag_options *options, struct flags *out)
 {
 	struct deriver d = {.c = c, .options = options, .out = out};
-	*out = (struct flags){.policy = "flags-v1"};
+	*out = (struct flags){0};
 	int rc = policy_load(options->config, &d.policy, c->err) || cohort_each(c, gather, &d) ? -1 : 0;
 	if (rc == 0) {
+		out->policy = xstrdup(d.policy.name);
 		rules_of_one(&d);
 		rules_of_sweeps(&d);
 		rules_of_cases(&d);
@@ -416,6 +419,7 @@ void flags_fini(struct flags *f)
 		free(f->items[i].words);
 	}
 	free(f->items);
+	free(f->policy);
 	*f = (struct flags){0};
 }
 
@@ -439,6 +443,15 @@ static int print_json(struct catalog *c, const struct flags *f, const struct fla
 	return rc;
 }
 
+/* Words may hold a text that a person gave. */
+static void print_text(const struct flag *x, const char *hex, const struct buf *id, FILE *out)
+{
+	struct buf words = {0};
+	text_put_printable(&words, x->words, strlen(x->words));
+	fprintf(out, "%-16s %.12s  %s\n%30s%s\n", flag_name(x->code), hex, id->data, "", words.data);
+	buf_fini(&words);
+}
+
 int flags_print(struct catalog *c, const struct flags *f, const struct filter *filter, uint64_t limit, bool json, FILE *out)
 {
 	struct buf id = {0};
@@ -458,7 +471,7 @@ int flags_print(struct catalog *c, const struct flags *f, const struct filter *f
 		if (json)
 			print_json(c, f, x, &m.row, &id, out);
 		else
-			fprintf(out, "%-16s %.12s  %s\n%30s%s\n", flag_name(x->code), hex, id.data, "", x->words);
+			print_text(x, hex, &id, out);
 	}
 	buf_fini(&id);
 	return c->err->code ? -1 : 0;

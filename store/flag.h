@@ -37,7 +37,7 @@ struct flag {
 struct flags {
 	struct flag *items;   /* by code, then falling severity, then run */
 	size_t count;
-	const char *policy;   /* `flags-v1` */
+	char *policy;         /* `flags-v1`, from config/flags.json; on the heap */
 };
 
 struct flag_options {

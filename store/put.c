@@ -430,11 +430,9 @@ static void note(json_t *list, const char *format, ...)
 {
 	struct buf text = {0};
 	va_list args;
-	char line[256];
 	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
+	buf_vprintf(&text, format, args);
 	va_end(args);
-	buf_str(&text, line);
 	json_array_append_new(list, json_string(text.data));
 	buf_fini(&text);
 }

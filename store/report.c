@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "core/when.h"
 #include "store/change.h"
 #include "store/flag.h"
@@ -305,8 +306,12 @@ static void put_new(const struct report *r, FILE *out)
 		if (files)
 			fprintf(out, "  %-10s %6llu runs in %llu %s, the last %s\n", channel, runs, files, files == 1 ? "file" : "files", newest);
 	}
-	json_object_foreach(r->odd, name, rows)
-		fprintf(out, "  left out: %lld rows, %s\n", (long long)json_integer_value(rows), name);
+	json_object_foreach(r->odd, name, rows) {
+		struct buf shown = {0}; /* upstream's own names */
+		text_put_printable(&shown, name, strlen(name));
+		fprintf(out, "  left out: %lld rows, %s\n", (long long)json_integer_value(rows), shown.data);
+		buf_fini(&shown);
+	}
 }
 
 static void put_name(const struct case_parts *p, FILE *out)
@@ -411,13 +416,16 @@ static void put_flags(const struct report *r, const char *title, const struct gr
 		char hex[DIGEST_HEX + 1];
 		if (catalog_run(r->c, x->worst->run, &row))
 			return;
+		struct buf words = {0};
+		text_put_printable(&words, x->worst->words, strlen(x->worst->words));
 		digest_hex(&row.digest, hex);
 		fputs("  ", out);
 		put_name(x->of, out);
 		if (x->count == 1)
-			fprintf(out, ": run %.12s\n      %s\n", hex, x->worst->words);
+			fprintf(out, ": run %.12s\n      %s\n", hex, words.data);
 		else
-			fprintf(out, ": %zu runs, such as %.12s\n      %s\n", x->count, hex, x->worst->words);
+			fprintf(out, ": %zu runs, such as %.12s\n      %s\n", x->count, hex, words.data);
+		buf_fini(&words);
 	}
 	put_rest(r, g, where, out);
 }

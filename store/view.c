@@ -35,8 +35,10 @@ struct slice view_label(const struct view *v, const char *name)
 	if (!at)
 		return (struct slice){"", 0};
 	at += len;
-	const char *end = memchr(at, '"', v->labels.len - (size_t)(at - v->labels.data));
-	return end ? (struct slice){at, (size_t)(end - at)} : (struct slice){"", 0};
+	const char *end = at, *stop = v->labels.data + v->labels.len;
+	while (end < stop && *end != '"')
+		end += *end == '\\' ? 2 : 1;
+	return end < stop ? (struct slice){at, (size_t)(end - at)} : (struct slice){"", 0};
 }
 
 /* ---- columns ---- */
@@ -60,6 +62,23 @@ static void put_units(const struct view *v, double value, enum metric wanted, st
 		buf_i64(out, units);
 }
 
+/* A label's text itself. */
+static void put_label(const struct view *v, const char *name, struct buf *out)
+{
+	struct slice text = view_label(v, name);
+	struct buf quoted = {0};
+	struct err ignored = {0};
+	if (!text.len || !memchr(text.data, '\\', text.len)) {
+		put_slice(out, text);
+		return;
+	}
+	buf_printf(&quoted, "\"%.*s\"", (int)text.len, text.data);
+	json_t *plain = json_load_text(quoted.data, quoted.len, name, &ignored);
+	buf_add(out, json_string_value(plain), json_string_length(plain));
+	json_decref(plain);
+	buf_fini(&quoted);
+}
+
 #define PART(name, member) \
 	static void name(const struct view *v, struct buf *out) { put_slice(out, v->m->c->parts.member); }
 #define PART_DIGEST(name, member) \
@@ -67,7 +86,7 @@ static void put_units(const struct view *v, double value, enum metric wanted, st
 #define VALUE(name, member, metric) \
 	static void name(const struct view *v, struct buf *out) { put_units(v, v->m->row.member, metric, out); }
 #define LABEL(name, label) \
-	static void name(const struct view *v, struct buf *out) { put_slice(out, view_label(v, label)); }
+	static void name(const struct view *v, struct buf *out) { put_label(v, label, out); }
 PART(column_kernel, kernel)
 PART(column_mode, mode)
 PART(column_provider, provider)

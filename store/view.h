@@ -18,7 +18,7 @@ void view_fini(struct view *v);
 
 /* `reported` until a rerun's evidence raises it (link.h). */
 const char *view_evidence(const struct view *v);
-/* A label's text, empty when the run does not carry it. */
+/* A label's text as it stands in the JSON, escapes and all, so that it can be shown; empty when the run does not carry it. */
 struct slice view_label(const struct view *v, const char *name);
 
 enum column_type { COLUMN_TEXT, COLUMN_NUMBER };

@@ -107,6 +107,12 @@ ki flag --store "$S" "$run"
 is "$rc" 64 'a flag by hand wants a reason'
 ki flag --store "$S" "$run" --clear
 is "$rc $(flagged MANUAL | wc -l | tr -d ' ')" '0 0' 'it can be cleared'
+reason=$(awk 'BEGIN { for (i = 0; i < 400; i++) printf "\303\251" }')
+ki flag --store "$S" "$run" --reason "$reason"
+is "$(flagged MANUAL | cut -d' ' -f2)" "$reason" 'a reason of 800 bytes is kept whole'
+ki flag --store "$S" "$run" --reason "$(printf 'red \033[31m\nnext')"
+is "$("$KI" flags --store "$S" --code MANUAL | sed -n '2s/^ *//p' | cut -d' ' -f1-2)" 'red \x1b[31m\x0anext' 'what a terminal would act on is shown'
+ki flag --store "$S" "$run" --clear
 ki check --store "$S"
 is "$rc" 0 'clearing is an entry, and the store stays clean'
 
@@ -116,6 +122,17 @@ has "$D/err" IMPOSSIBLE 'that lists the codes'
 is "$("$KI" flags --store "$S" --kernel tvd | grep -c '^[A-Z]')" 1 'flags can be asked for one kernel'
 "$KI" flags --store "$S" --json >"$D/a" && "$KI" flags --store "$S" --json >"$D/b"
 same "$D/a" "$D/b" 'the same store gives the same flags'
+
+# times that round to 0 ns
+{
+	printf '%s\r\n' "$HEADER"
+	row tvd liger full V 65536 4.0 "$BT"
+	row tvd torch full V 65536 0.0000001 "$BT" | sed 's/2025-09/2025-10/'
+} >"$D/zero.csv"
+ki nightly --store "$D/zero" --snapshot "$D/zero.csv" --channel gh-pages --entry d000001
+ki flags --store "$D/zero" --json
+is "$rc $(jq -r 'select(.code == "IMPOSSIBLE" or .code == "RECORD_CANDIDATE") | .code + " " + (.severity | tostring | split(".")[0])' "$D/out" | sort | tr '\n' ' ')" \
+	'0 IMPOSSIBLE 3846239 RECORD_CANDIDATE 4004000 ' 'a time of 0 ns is held against its floor as one of 1 ns'
 
 # real history
 if [ -d "$SHARED/upstream" ]; then
