@@ -89,7 +89,7 @@ const char *err_format(const struct err *e, char *out, size_t out_size)
 
 int err_exit(const struct err *e, const char *prog)
 {
-	char line[1200];
+	char line[sizeof e->file + sizeof e->text + 32];
 	fprintf(stderr, "%s: %s\n", prog, err_format(e, line, sizeof line));
 	return (int)e->code;
 }

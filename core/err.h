@@ -28,7 +28,7 @@ struct err {
 	enum err_code code;
 	unsigned line, column; /* 1-based; 0 when they do not apply */
 	char file[256];        /* file or key the error is about; "" when none */
-	char text[768];
+	char text[2048];       /* room for a list of candidates */
 };
 
 /* Fills `e` unless it already holds an error. Returns -1, so that `return err_set(...)` reads well. */

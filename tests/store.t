@@ -376,10 +376,28 @@ publish "$D/l05" $FIXTURES/long-names/input.csv
 is "$rc $(runs "$D/l05") $(jq '.publications[0].report.skippedTotal' "$D/l05/report.json")" '0 1 4' 'L05: names of 520 and 608 bytes sink no batch and are counted'
 is "$(jq -c '.publications[0].report.skipped | [(.unknown_gpu | length), (.unknown_kernel | length)]' "$D/l05/report.json")" '[2,2]' 'L05: each of them apart'
 clean "$D/l05" 'L05: and the store is clean'
-{ header; for n in 1 2; do row 1024 0.0$n "2025-01-0$n 00:00:00" "0.5.$(printf '%0600d' $n)"; done; } >"$D/versions.csv"
-publish "$D/l05" "$D/versions.csv"
-ki check --store "$D/l05"
-is "$rc" 0 'L05: labels of 600 bytes that differ in the last byte do not merge or break anything'
+for length in 600 190; do
+	{ header; for n in 1 2; do row 1024 0.0$n "2025-01-0$n 00:00:00" "0.5.$(printf "%0${length}d" $n)"; done; } >"$D/versions.csv"
+	publish "$D/l05" "$D/versions.csv"
+done
+is "$("$KI" list --store "$D/l05" --format tsv --columns liger_version | awk 'length > 190' | sort -u | wc -l | tr -d ' ')" 2 'L05: labels of 194 bytes that differ in the last byte stay apart, longer ones are rejected'
+clean "$D/l05" 'L05: and the store is still clean'
+{ header; row 1024 0.01 '2025-01-01 00:00:00' '"0.5""x\y"'; } >"$D/quoted.csv"
+publish "$D/quoted" "$D/quoted.csv"
+is "$("$KI" list --store "$D/quoted" --format tsv --columns liger_version)|$("$KI" list --store "$D/quoted" --json | jq -r '.ligerVersion, .labels.liger_version' | tr '\n' '|')" \
+	'0.5"x\y|0.5"x\y|0.5"x\y|' 'L05: a version with quotes and backslashes is the same in every format'
+
+{ header; row 1024 0.01 '2025-01-01 00:00:00'; row 1024 0.01 '2025-01-02 00:00:00' | sed "s/NVIDIA A100/NVIDIA $(printf '\033')[31m/"; } >"$D/escape.csv"
+publish "$D/escape" "$D/escape.csv"
+ki report --store "$D/escape" --last
+has "$D/out" 'left out: 1 rows, unknown gpu NVIDIA \x1b[31m-SXM4-80GB' 'names of upstream cannot drive a terminal'
+
+# --- names that are cut short ------------------------------------------------------------------------------------------------------
+{ header; for n in 1 2 3 4 5 6 7 8 9; do row 1024 0.0$n "2025-01-01 00:00:0$n" 0.5.5 huggingface; done; } >"$D/alike.csv"
+publish "$D/alike" "$D/alike.csv"
+ki show --store "$D/alike" "$(column "$D/alike" name --limit 1)"
+is "$rc $(lines "$D/err") $(grep -cE '^  [0-9a-f]{16}  rms_norm/forward/huggingface/.*/2025-01-01-00-00-0[1-8]$' "$D/err")" '64 9 8' \
+	'an ambiguous name lists its first eight candidates, each whole'
 
 # --- files that are cut (L06) ------------------------------------------------------------------------------------------------------
 half=$(($(stat -c %s "$BIG/data.mdb") / 2))
