@@ -69,6 +69,7 @@ int process_read(const struct command *c, struct buf *out, struct err *e)
 		close(ends[0]);
 		return -1;
 	}
+	buf_add(out, "", 0);
 	for (;;) {
 		buf_reserve(out, 64 * 1024);
 		ssize_t got = read(ends[0], out->data + out->len, 64 * 1024);

@@ -65,7 +65,7 @@ static int copy_catalog(struct store *st, const char *directory, struct err *e)
 	return rc;
 }
 
-/* Removes what an earlier, interrupted backup left under the temporary name. */
+/* Removes what a backup that failed has made. */
 static void remove_tree(const char *path, int depth)
 {
 	DIR *d = opendir(path);
