@@ -42,6 +42,7 @@ struct options {
 
 struct verb {
 	const char *name, *operands, *help;
+	const char *options; /* names of those it takes beside --store, --config, --json and --quiet */
 	int least, most; /* operands; most -1: any number */
 	int (*run)(struct options *o, struct err *e);
 };
@@ -321,9 +322,14 @@ static int verb_published(struct options *o, struct err *e)
 static int read_check(struct catalog *c, struct options *o)
 {
 	struct check_totals t;
-	if (check_catalog(c, stdout, &t))
+	if (check_catalog(c, o->json ? stderr : stdout, &t))
 		return -1;
-	if (!o->quiet || t.problems)
+	if (o->json)
+		printf("{\"cases\":%llu,\"entries\":%llu,\"objects\":%llu,\"problems\":%llu,\"publications\":%llu,\"runs\":%llu,\"snapshots\":%llu,"
+		       "\"unpublished\":%s}\n", (unsigned long long)t.cases, (unsigned long long)t.entries, (unsigned long long)t.objects,
+		       (unsigned long long)t.problems, (unsigned long long)t.publications, (unsigned long long)t.runs, (unsigned long long)t.snapshots,
+		       t.unpublished ? "true" : "false");
+	else if (!o->quiet || t.problems)
 		printf("%s: %llu runs rebuilt, %llu objects, %llu cases, %llu publications, %llu snapshots, %llu index entries%s\n",
 		       t.problems ? "damaged" : "clean", (unsigned long long)t.runs, (unsigned long long)t.objects, (unsigned long long)t.cases,
 		       (unsigned long long)t.publications, (unsigned long long)t.snapshots, (unsigned long long)t.entries,
@@ -375,25 +381,27 @@ static int verb_backup(struct options *o, struct err *e)
 	return rc;
 }
 
+#define FILTERS "kernel gpu mode provider dtype since metric"
+
 static const struct verb verbs[] = {
-	{"put", "", "publish the wire stream on standard input (--live: only within config/gates.json; --dry-run)", 0, 0, verb_put},
-	{"show", "RUN", "one run with all that is known of it, or any object by its digest", 1, 1, verb_show},
-	{"list", "", "runs, by filter", 0, 0, verb_list},
-	{"cohort", "KEY|RUN", "a comparison group, best first", 1, 1, verb_cohort},
-	{"compare", "RUN RUN…", "2 to 8 runs side by side", 2, COMPARE_MAX, verb_compare},
-	{"log", "", "publications, newest first (--events: changes of a group's first)", 0, 0, verb_log},
-	{"history", "RUN", "publications that carried a run, its predecessor and successor", 1, 1, verb_history},
-	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", 0, 0, verb_flags},
-	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", 1, 1, verb_flag},
-	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", 0, 1, verb_trend},
-	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", 0, 0, verb_report},
-	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", 0, -1, verb_plan},
-	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", 1, 1, verb_import},
-	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", 0, 0, verb_status},
-	{"check", "", "recompute every digest, resolve every reference, compare every index", 0, 0, verb_check},
-	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", 0, 0, verb_export},
-	{"backup", "DIRECTORY", "a consistent copy, also while others write", 1, 1, verb_backup},
-	{"published", "", "what ki-ingest need not send again (--config-digest D)", 0, 0, verb_published},
+	{"put", "", "publish the wire stream on standard input (--live: only within config/gates.json; --dry-run)", "live dry-run", 0, 0, verb_put},
+	{"show", "RUN", "one run with all that is known of it, or any object by its digest", "", 1, 1, verb_show},
+	{"list", "", "runs, by filter", FILTERS " format columns sort limit withdrawn", 0, 0, verb_list},
+	{"cohort", "KEY|RUN", "a comparison group, best first", "", 1, 1, verb_cohort},
+	{"compare", "RUN RUN…", "2 to 8 runs side by side", "", 2, COMPARE_MAX, verb_compare},
+	{"log", "", "publications, newest first (--events: changes of a group's first)", "events limit", 0, 0, verb_log},
+	{"history", "RUN", "publications that carried a run, its predecessor and successor", "", 1, 1, verb_history},
+	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", FILTERS " code limit", 0, 0, verb_flags},
+	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", "reason clear", 1, 1, verb_flag},
+	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", FILTERS " case channel from to ascii measure", 0, 1, verb_trend},
+	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", "since last limit", 0, 0, verb_report},
+	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", FILTERS " flagged code limit", 0, -1, verb_plan},
+	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", "", 1, 1, verb_import},
+	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", "max-age", 0, 0, verb_status},
+	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
+	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", FILTERS " out format columns", 0, 0, verb_export},
+	{"backup", "DIRECTORY", "a consistent copy, also while others write", "", 1, 1, verb_backup},
+	{"published", "", "what ki-ingest need not send again (--config-digest D)", "config-digest", 0, 0, verb_published},
 };
 
 /* ---- options ---- */
@@ -406,9 +414,9 @@ static void usage(FILE *out)
 	fputs("\nRUN is a digest or 8 or more of its hex digits, an external id, or a name.\n"
 	      "filters: --kernel K --gpu G --mode M --provider P --dtype D --since YYYY-MM-DD --metric latency|memory|all\n"
 	      "list:    --format table|tsv|csv|json|jsonl --columns A,B,… --sort store|time|version|rank|id|digest --limit N\n"
+	      "         --withdrawn (only runs that upstream took back without a successor)\n"
 	      "trend:   --case TEXT (part of a case key or workload label) --channel C --from V --to V (a version, entry or commit) --ascii\n"
 	      "         --measure N (what change points N nights of shuffled series raise)\n"
-	      "         --withdrawn (only runs that upstream took back without a successor)\n"
 	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
 	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
 	      out);
@@ -536,11 +544,29 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	}
 }
 
+/* An option that a verb would not look at is refused, for its answer would be another than was asked for. */
+static int check_options(const struct verb *v, const bool *given, struct err *e)
+{
+	struct buf words = {0}, word = {0};
+	int rc = 0;
+	buf_printf(&words, " store config json quiet %s ", v->options);
+	for (size_t i = 0; long_options[i].name && rc == 0; i++) {
+		buf_clear(&word);
+		buf_printf(&word, " %s ", long_options[i].name);
+		if (given[i] && !strstr(words.data, word.data))
+			rc = err_set(e, ERR_USAGE, "%s takes no --%s; see ki-store --help", v->name, long_options[i].name);
+	}
+	buf_fini(&words);
+	buf_fini(&word);
+	return rc;
+}
+
 static const struct verb *parse(struct options *o, int argc, char **argv, struct err *e)
 {
-	int code;
+	int code, at;
+	bool given[sizeof long_options / sizeof *long_options] = {false};
 	o->list.filter.latency = true;
-	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, "", long_options, &at)) != -1) {
 		if (code == OPT_HELP || code == OPT_VERSION) {
 			if (code == OPT_HELP)
 				usage(stdout);
@@ -550,6 +576,7 @@ static const struct verb *parse(struct options *o, int argc, char **argv, struct
 		}
 		if (set_option(o, code, optarg, e))
 			return NULL;
+		given[at] = true;
 	}
 	const char *name = optind < argc ? argv[optind++] : "";
 	o->names = argv + optind;
@@ -560,7 +587,7 @@ static const struct verb *parse(struct options *o, int argc, char **argv, struct
 		if (strcmp(v->name, name) != 0)
 			continue;
 		if (o->name_count >= v->least && (v->most < 0 || o->name_count <= v->most))
-			return v;
+			return check_options(v, given, e) ? NULL : v;
 		err_set(e, ERR_USAGE, "usage: ki-store %s %s", v->name, v->operands);
 		return NULL;
 	}

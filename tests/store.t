@@ -133,7 +133,7 @@ is "$(column "$S" x_value --since 2025-05-01 | wc -w | tr -d ' ') $(column "$S" 
 is "$(column "$S" x_value --gpu nvidia-a100-sxm4-80gb | wc -w | tr -d ' ') $(column "$S" x_value --gpu 'NVIDIA A100-SXM4-80GB' | wc -w | tr -d ' ') $(column "$S" x_value --gpu a100)" '6 6 ' \
 	'a GPU is named by its name or by its slug, whole'
 is "$(column "$D/g01" provider --kernel rms_norm --mode full --provider huggingface --dtype bf16)" huggingface 'filters go together'
-for wrong in '--format x' '--sort x' '--metric x' '--since tomorrow' '--limit -1' '--no-such-option' 'operand'; do
+for wrong in '--format x' '--sort x' '--metric x' '--since tomorrow' '--limit -1' '--no-such-option' 'operand' '--channel cutile' '--max-age 3' '--reason x'; do
 	# shellcheck disable=SC2086
 	ki list --store "$S" $wrong
 	is "$rc $(lines "$D/out")" '64 0' "usage error: list $wrong"
@@ -190,6 +190,9 @@ ki status --store "$S" --max-age 48
 is "$rc" 0 'a fresh one is not'
 ki log --store "$S" --limit 1 --json
 is "$(lines "$D/out") $(jq -c '[.id, .newRuns, .report.rows, .channel]' "$D/out")" '1 [1,3,3,"committed"]' 'the log is JSON when asked, and as short as asked'
+
+ki check --store "$S" --json
+is "$rc $(jq -c '[.runs, .cases, .publications, .problems, .unpublished]' "$D/out")" '0 [6,3,2,0,false]' 'a check is JSON when asked'
 
 # --- export (X03) ------------------------------------------------------------------------------------------------------------------
 KI_NOW=2026-01-02T03:04:05Z
