@@ -427,7 +427,10 @@ static int take_file(struct import *im, const char *path)
 		im->batches[im->batch_count++] = (struct batch_file){xstrdup(im->file), digest_of(bytes.data, bytes.len), (int64_t)bytes.len,
 								      im->totals->accepted - before, im->wire};
 		im->wire = (struct buf){0};
-		rc = keep(im, path, "evidence", im->file);
+		char name[DIGEST_HEX + sizeof ".jsonl"];
+		digest_hex(&im->batches[im->batch_count - 1].sha256, name);
+		memcpy(name + DIGEST_HEX, ".jsonl", sizeof ".jsonl");
+		rc = keep(im, path, "evidence", name);
 	}
 	buf_fini(&bytes);
 	return rc;

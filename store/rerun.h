@@ -24,7 +24,7 @@ int rerun_plan(struct catalog *c, const struct plan_options *options, uint64_t *
 struct import_totals {
 	unsigned statements, accepted, refused, known, published, artifacts;
 };
-/* Takes every evidence-*.jsonl of a directory: checks signatures and digests, keeps file and samples under the store, publishes
+/* Takes every evidence-*.jsonl of a directory: checks signatures and digests, keeps file (by digest) and samples under the store, publishes
  * the reruns, and links subject and rerun. A refused line is reported to `report`, and the others are taken; the return is then
  * -1 with ERR_DATA. The same evidence twice changes nothing. */
 int rerun_import(struct store *st, const char *config, const char *directory, struct import_totals *totals, FILE *report, struct err *e);
