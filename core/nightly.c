@@ -291,6 +291,25 @@ static int run_export(struct night *n, struct err *e)
 	return code ? -1 : 0;
 }
 
+enum { REPORT_MAX = 16 << 20 };
+
+/* When upstream was last looked at and its news taken: tonight, or what the report before says; NULL when never. */
+static json_t *upstream_seen(struct night *n, const char *started, int code)
+{
+	struct buf text = {0};
+	struct err ignored = {0}; /* no report, or none that can be read, says nothing */
+	const char *path = in_store(n, "report.json");
+	json_t *before = NULL, *seen;
+	if (is_live(&n->o) && code <= ERR_PARTIAL)
+		return json_string(started);
+	if (file_read(path, REPORT_MAX, &text, &ignored) == 0)
+		before = json_load_text(text.data, text.len, path, &ignored);
+	seen = json_incref(json_object_get(before, "upstreamSeenAt"));
+	json_decref(before);
+	buf_fini(&text);
+	return seen;
+}
+
 static json_t *report_json(struct night *n, int code)
 {
 	char started[WHEN_TEXT + 1];
@@ -302,6 +321,7 @@ static json_t *report_json(struct night *n, int code)
 			      (json_int_t)((when_monotonic_ns() - n->started_ns) / 1000000), "exitCode", code, "dryRun", n->o.dry_run, "live",
 			      is_live(&n->o), "store", n->o.store, "stages", stages, "publications", n->publications, "totals", "newRuns",
 			      (json_int_t)total(n, "newRuns"), "carried", (json_int_t)total(n, "carried"), "conflicts", (json_int_t)total(n, "conflicts"));
+	json_object_set_new(r, "upstreamSeenAt", upstream_seen(n, started, code));
 	if (n->export_path)
 		json_object_set_new(r, "export", json_string(n->export_path));
 	return r;

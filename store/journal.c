@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "core/json.h"
 #include "core/when.h"
 
@@ -73,6 +74,24 @@ static json_t *channels_json(struct catalog *c, int64_t now_ms, int64_t *newest_
 	return list;
 }
 
+enum { REPORT_MAX = 16 << 20 };
+
+/* When a night last looked at upstream and took its news, as `ki nightly` keeps it; NULL when none has. The caller owns it. */
+static json_t *upstream_seen(struct catalog *c)
+{
+	struct buf path = {0}, text = {0};
+	struct err ignored = {0}; /* a store that is filled otherwise has no report */
+	json_t *report = NULL;
+	buf_printf(&path, "%s/report.json", c->st.directory);
+	if (file_read(path.data, REPORT_MAX, &text, &ignored) == 0)
+		report = json_load_text(text.data, text.len, path.data, &ignored);
+	json_t *seen = json_incref(json_object_get(report, "upstreamSeenAt"));
+	json_decref(report);
+	buf_fini(&path);
+	buf_fini(&text);
+	return seen;
+}
+
 static json_t *status_json(struct catalog *c, int64_t *newest_ms)
 {
 	struct stat info = {0};
@@ -84,6 +103,11 @@ static json_t *status_json(struct catalog *c, int64_t *newest_ms)
 	if (c->counts.runs)
 		json_object_set_new(s, "liveBytesPerRun", json_integer((json_int_t)(live / c->counts.runs)));
 	json_object_set_new(s, "channels", channels_json(c, when_now_ms(), newest_ms));
+	json_object_set_new(s, "upstreamSeenAt", upstream_seen(c));
+	int64_t seen_ms;
+	const char *seen = json_text_of(s, "upstreamSeenAt");
+	if (when_parse_text(seen, strlen(seen), &seen_ms) && seen_ms > *newest_ms)
+		*newest_ms = seen_ms;
 	return s;
 }
 
@@ -96,6 +120,8 @@ static void put_status(const json_t *s, FILE *out)
 	fprintf(out, "size          %lld bytes on disk, %lld live, %lld a run\n", json_whole_of(s, "fileBytes"), json_whole_of(s, "liveBytes"),
 		json_whole_of(s, "liveBytesPerRun"));
 	fprintf(out, "publications  %lld\n", json_whole_of(s, "publications"));
+	if (json_object_get(s, "upstreamSeenAt"))
+		fprintf(out, "upstream      last seen %s\n", json_text_of(s, "upstreamSeenAt"));
 	json_array_foreach(json_object_get(s, "channels"), i, channel)
 		fprintf(out, "  %-10s  %-12.12s  %s, %lld hours ago\n", json_text_of(channel, "channel"), json_text_of(channel, "identity"),
 			json_text_of(channel, "publishedAt"), json_whole_of(channel, "ageHours"));
@@ -115,7 +141,7 @@ int journal_status(struct catalog *c, double max_age_hours, bool json, FILE *out
 		put_status(s, out);
 	json_decref(s);
 	if (rc == 0 && stale)
-		rc = err_set(c->err, ERR_TEMP, "stale: the newest publication is %.0f hours old (limit %.0f)", age_hours, max_age_hours);
+		rc = err_set(c->err, ERR_TEMP, "stale: nothing was published and upstream not seen for %.0f hours (limit %.0f)", age_hours, max_age_hours);
 	return rc;
 }
 

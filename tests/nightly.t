@@ -238,6 +238,11 @@ if [ -x "$B/tests/https_server" ] && have openssl && tests/tls/make_certs "$D/tl
 	printf '%s\n' "$LIST weak $D/list.json" "raw.githubusercontent.com /linkedin/Liger-Kernel/$SHA1/$MAIN weak $D/200.csv" >"$D/routes"
 	live
 	is "$rc $(cat "$D/out") $("$KI" log --store "$S" | wc -l | tr -d ' ')" '0 ki nightly: nothing new 1' 'H10: equal bytes under a weak ETag are no new publication'
+	KI_NOW=2099-01-01T00:00:00Z live --quiet
+	KI_NOW=2099-01-02T00:00:00Z "$KI" status --store "$S" --max-age 48 >"$D/out" 2>"$D/err"
+	is "$? $rc $(sed -n 's/^upstream *//p' "$D/out")" '0 0 last seen 2099-01-01T00:00:00.000Z' 'a store is not stale while nights find nothing new upstream'
+	KI_NOW=2099-01-04T00:00:00Z "$KI" status --store "$S" --max-age 48 >"$D/out" 2>"$D/err"
+	is "$?" 75 'it is once they have ceased'
 	upstream $SHA2 "$D/200.csv"
 	live
 	is "$rc $(jq -c '.totals' "$S/report.json") $(find "$S/snapshots" -type f | grep -cE '/[0-9a-f]{64}$')" '0 {"carried":200,"conflicts":0,"newRuns":0} 1' \
