@@ -385,13 +385,14 @@ static int night(struct night *n, struct err *e)
 	if (file_make_dirs(n->o.store, e))
 		return -1;
 	n->lock = file_lock(in_store(n, "nightly.lock"), e);
-	if (n->lock < 0 || write_published(n, e) || run_pipeline(n, e) || run_export(n, e))
+	if (n->lock < 0 || write_published(n, e) || run_pipeline(n, e))
 		return -1;
-	int code = exit_code(n);
+	bool exported = run_export(n, e) == 0; /* what was published is reported all the same */
+	int code = exported ? exit_code(n) : (int)e->code;
 	json_t *report = report_json(n, code);
 	int rc = keep_report(n, report, e);
 	json_decref(report);
-	if (rc)
+	if (rc || !exported)
 		return -1;
 	if (!n->o.quiet && !n->o.json && code <= ERR_PARTIAL)
 		print_summary(n);

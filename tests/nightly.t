@@ -108,6 +108,14 @@ is "$bad $(runs "$S")" "0 $((2000 + nights))" "S05: $nights more with one new ro
 ok $? "S05: and the catalog grows by a few kilobytes a night, not by the table ($grown bytes in all, $first for the table)"
 clean "$S" 'S05: the store is clean'
 
+# --- a dump that cannot be written --------------------------------------------------------------------------------------------------------
+S=$D/nodump
+: >"$D/plain"
+night --quiet --snapshot $FIXTURES/example/input.csv --commit $SHA1 --out "$D/plain/dumps"
+is "$rc $(lines "$D/err") $(jq -c '[.exitCode, .totals.newRuns]' "$S/report.json")" '66 1 [66,22]' 'the report tells of a night whose dump could not be written'
+night --quiet --snapshot $FIXTURES/example/input.csv --commit $SHA1
+is "$rc $(jq -c '[.exitCode, .totals.newRuns, .export != null]' "$S/report.json")" '0 [0,0,true]' 'the next night writes it'
+
 # --- cron (K03) -------------------------------------------------------------------------------------------------------------------------
 S=$D/shell
 KI_NOW=2026-01-02T03:04:05Z night --quiet --snapshot "$TOP/$FIXTURES/example/input.csv" --commit $SHA1
