@@ -399,25 +399,36 @@ static int64_t sum_of(const json_t *value)
 	return total;
 }
 
+/* Whether a publication's text can be of the same commit or entry: a look at the bytes, which spares reading most of them. */
+static bool may_be_same(const struct snapshot_parts *s, const MDB_val *text)
+{
+	struct slice name = s->entry.len ? s->entry : s->commit;
+	size_t len = s->entry.len || name.len < 12 ? name.len : 12;
+	return memmem(text->mv_data, text->mv_size, name.data, len) != NULL;
+}
+
 /* What the catalog holds of the same channel: rows of its newest publication (0: none), and the newest publication of the same
  * commit or entry with other bytes (-1: none), which upstream has changed after the fact. */
 static void look_back(struct writer *w, int64_t *rows, int64_t *changed)
 {
 	struct key key;
 	MDB_val value;
+	bool newest = true; /* no publication of the channel was seen yet */
 	*rows = 0;
 	*changed = -1;
-	for (uint32_t id = w->counts.publications; id-- > 0;) {
+	for (uint32_t id = w->counts.publications; id-- > 0 && *changed < 0;) {
 		if (txn_get(&w->t, TABLE_PUBLICATIONS, key_u32(&key, id), &value) != 1)
 			break;
+		if (!newest && !may_be_same(&w->snapshot, &value))
+			continue;
 		json_t *held = json_load_text(value.mv_data, value.mv_size, "publication", w->err);
 		const char *sha256 = json_string_value(json_object_get(held, "sha256"));
 		struct digest d;
 		if (slice_eq(w->snapshot.channel, json_string_value(json_object_get(held, "channel")))) {
-			if (*rows == 0)
+			if (newest)
 				*rows = json_whole_of(json_object_get(held, "report"), "rows");
-			if (*changed < 0 && same_identity(&w->snapshot, held) && sha256 && digest_parse(sha256, strlen(sha256), &d) &&
-			    digest_cmp(&d, &w->snapshot.sha256) != 0)
+			newest = false;
+			if (same_identity(&w->snapshot, held) && sha256 && digest_parse(sha256, strlen(sha256), &d) && digest_cmp(&d, &w->snapshot.sha256) != 0)
 				*changed = id;
 		}
 		json_decref(held);
