@@ -93,7 +93,7 @@ static void put_ratio(FILE *out, const struct side *first, const struct side *s,
 {
 	const char *name = comparable || claim(first->v.m, s->v.m)[0] == 'n' ? claim(first->v.m, s->v.m) : "incomparable";
 	double ratio = (double)s->v.m->primary / (double)first->v.m->primary;
-	if (strcmp(name, "no-median") == 0)
+	if (strcmp(name, "no-median") == 0 || first->v.m->primary == 0)
 		fprintf(out, "  [%zu] against [1]: %s\n", number, claim_words(name));
 	else
 		fprintf(out, "  [%zu] against [1]: %.4gx (%+.1f %%); %s\n", number, ratio, (ratio - 1) * 100, claim_words(name));

@@ -134,6 +134,10 @@ ki flags --store "$D/zero" --json
 is "$rc $(jq -r 'select(.code == "IMPOSSIBLE" or .code == "RECORD_CANDIDATE") | .code + " " + (.severity | tostring | split(".")[0])' "$D/out" | sort | tr '\n' ' ')" \
 	'0 IMPOSSIBLE 3846239 RECORD_CANDIDATE 4004000 ' 'a time of 0 ns is held against its floor as one of 1 ns'
 
+# shellcheck disable=SC2046
+ki compare --store "$D/zero" $("$KI" list --store "$D/zero" --sort rank --format tsv --columns digest)
+is "$rc $(tail -1 "$D/out")" '0   [2] against [1]: slower, beyond both spreads' 'and no ratio to it is made up'
+
 # real history
 if [ -d "$SHARED/upstream" ]; then
 	ki nightly --store "$D/real" --replay "$SHARED/upstream"
