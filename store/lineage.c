@@ -190,36 +190,42 @@ struct events {
 	size_t count, room;
 };
 
-static bool here(const uint32_t *first, uint32_t run, uint32_t id)
+static uint32_t later(uint32_t a, uint32_t b)
 {
-	return first && first[run] != LINEAGE_NEVER && first[run] <= id;
+	return a > b ? a : b;
 }
 
-/* Whether a later run of the same case stood in the same file by publication `id`. */
-static bool superseded_at(const struct lineage *l, const struct cohort *k, const struct member *m, uint32_t id)
+/* By member: the publication from which a later run of the same case stood in the same file; LINEAGE_NEVER for one that was not
+ * superseded. The caller frees. */
+static uint32_t *superseded_from(const struct lineage *l, const struct cohort *k)
 {
-	if (m->unranked != UNRANKED_SUPERSEDED)
-		return false; /* never was */
-	for (size_t i = 0; i < k->count; i++) {
-		const struct member *other = &k->members[i];
-		if (other->c != m->c || other->row.observed_ms <= m->row.observed_ms)
-			continue;
-		for (size_t slot = 0; slot < l->c->channels.count; slot++)
-			if (here(l->first_in[slot], m->run, id) && here(l->first_in[slot], other->run, id))
-				return true;
-	}
-	return false;
-}
-
-static const struct member *leader_at(const struct lineage *l, const struct cohort *k, uint32_t id)
-{
-	const struct member *best = NULL;
+	uint32_t *out = never((uint32_t)k->count);
 	for (size_t i = 0; i < k->count; i++) {
 		const struct member *m = &k->members[i];
-		if (!here(l->first, m->run, id) || m->primary < 0 || (m->row.flags & RUN_FAILED) || superseded_at(l, k, m, id))
+		for (size_t n = 0; n < k->count && m->unranked == UNRANKED_SUPERSEDED; n++) {
+			const struct member *other = &k->members[n];
+			if (other->c != m->c || other->row.observed_ms <= m->row.observed_ms)
+				continue;
+			for (size_t slot = 0; slot < l->c->channels.count; slot++)
+				if (l->first_in[slot]) {
+					uint32_t both = later(l->first_in[slot][m->run], l->first_in[slot][other->run]);
+					out[i] = both < out[i] ? both : out[i];
+				}
+		}
+	}
+	return out;
+}
+
+/* The leader as of publication `id`, by its place among the members; k->count when there is none. */
+static size_t leader_at(const struct lineage *l, const struct cohort *k, const uint32_t *superseded, uint32_t id)
+{
+	size_t best = k->count;
+	for (size_t i = 0; i < k->count; i++) {
+		const struct member *m = &k->members[i], *held = best < k->count ? &k->members[best] : NULL;
+		if (l->first[m->run] > id || m->primary < 0 || (m->row.flags & RUN_FAILED) || superseded[i] <= id)
 			continue;
-		if (!best || m->primary < best->primary || (m->primary == best->primary && m->row.observed_ms > best->row.observed_ms))
-			best = m;
+		if (!held || m->primary < held->primary || (m->primary == held->primary && m->row.observed_ms > held->row.observed_ms))
+			best = i;
 	}
 	return best;
 }
@@ -249,25 +255,32 @@ static size_t steps_of(const struct lineage *l, const struct cohort *k, uint32_t
 	return kept;
 }
 
+static void add_event(struct events *e, struct event x)
+{
+	if (e->count == e->room) {
+		e->room = e->room ? e->room * 2 : 64;
+		e->items = xrealloc(e->items, e->room * sizeof *e->items);
+	}
+	e->items[e->count++] = x;
+}
+
 static int add_events(const struct cohort *k, void *context)
 {
 	struct events *e = context;
-	const struct member *leader = NULL;
+	size_t leader = k->count;
 	uint32_t *steps;
-	size_t count = k->count > 1 ? steps_of(&e->l, k, &steps) : 0;
+	if (k->count < 2)
+		return 0;
+	size_t count = steps_of(&e->l, k, &steps);
+	uint32_t *superseded = superseded_from(&e->l, k);
 	for (size_t i = 0; i < count; i++) {
-		const struct member *now = leader_at(&e->l, k, steps[i]);
-		if (leader && now && now->run != leader->run) {
-			if (e->count == e->room) {
-				e->room = e->room ? e->room * 2 : 64;
-				e->items = xrealloc(e->items, e->room * sizeof *e->items);
-			}
-			e->items[e->count++] = (struct event){steps[i], k->key, leader->run, now->run, superseded_at(&e->l, k, leader, steps[i])};
-		}
+		size_t now = leader_at(&e->l, k, superseded, steps[i]);
+		if (leader < k->count && now < k->count && now != leader)
+			add_event(e, (struct event){steps[i], k->key, k->members[leader].run, k->members[now].run, superseded[leader] <= steps[i]});
 		leader = now;
 	}
-	if (k->count > 1)
-		free(steps);
+	free(superseded);
+	free(steps);
 	return 0;
 }
 
