@@ -27,7 +27,7 @@ static int copy_tree(const char *from, const char *to, int depth, struct err *e)
 {
 	DIR *d = opendir(from);
 	struct dirent *item;
-	int rc = d ? file_make_dirs(to, e) : 0; /* a store without snapshots has no such directory */
+	int rc = d ? file_make_dirs(to, e) : 0; /* not every store has every folder */
 	while (d && rc == 0 && (item = readdir(d))) {
 		struct buf source = {0}, target = {0};
 		struct stat info;
@@ -93,19 +93,33 @@ static int sync_directory(const char *path, struct err *e)
 	return rc;
 }
 
+/* Files that are kept for good: fetched bytes, and what reruns were imported from (rerun.c). */
+static int copy_kept(struct store *st, const char *directory, struct err *e)
+{
+	static const char *const folders[] = {"snapshots", "evidence", "samples"};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && rc == 0; i++) {
+		struct buf from = {0}, to = {0};
+		buf_printf(&from, "%s/%s", st->directory, folders[i]);
+		buf_printf(&to, "%s/%s", directory, folders[i]);
+		rc = copy_tree(from.data, to.data, 0, e);
+		buf_fini(&from);
+		buf_fini(&to);
+	}
+	return rc;
+}
+
 int backup_store(struct store *st, const char *to, struct err *e)
 {
-	struct buf temporary = {0}, snapshots = {0}, target = {0};
+	struct buf temporary = {0};
 	if (file_exists(to))
 		return err_at(e, ERR_USAGE, to, 0, 0, "exists already; a backup wants a new name");
 	buf_printf(&temporary, "%s.tmp.%ld", to, (long)getpid());
-	buf_printf(&snapshots, "%s/snapshots", st->directory);
-	buf_printf(&target, "%s/snapshots", temporary.data);
 	int rc = file_make_dirs(temporary.data, e);
 	if (rc == 0)
 		rc = copy_catalog(st, temporary.data, e);
 	if (rc == 0)
-		rc = copy_tree(snapshots.data, target.data, 0, e);
+		rc = copy_kept(st, temporary.data, e);
 	if (rc == 0)
 		rc = sync_directory(temporary.data, e);
 	if (rc == 0 && rename(temporary.data, to) != 0)
@@ -113,7 +127,5 @@ int backup_store(struct store *st, const char *to, struct err *e)
 	if (rc)
 		remove_tree(temporary.data, 0);
 	buf_fini(&temporary);
-	buf_fini(&snapshots);
-	buf_fini(&target);
 	return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-/* Makes directory `to` (which must not exist) with data.mdb and the kept snapshots: built beside its name, synced, renamed. */
+/* Makes directory `to` (which must not exist) with data.mdb and all kept files (snapshots/, evidence/, samples/): built beside its name, synced, renamed. */
 int backup_store(struct store *st, const char *to, struct err *e);
 
 #endif

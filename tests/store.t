@@ -477,6 +477,9 @@ done
 cat "$D/l08.bad" >"$D/err" 2>/dev/null || : >"$D/err"
 is "$(lines "$D/err")" 0 "L08: $rounds backups while tables are published are clean, each a state that existed"
 is "$(cd "$D/backup.1" && find snapshots -type f | wc -l | tr -d ' ')" "$(cd "$S" && find snapshots -type f ! -path '*/state/*' | wc -l | tr -d ' ')" 'L08: a backup has the kept snapshots'
+mkdir -p "$S/evidence" "$S/samples" && echo line >"$S/evidence/a.jsonl" && echo block >"$S/samples/b.json.zst"
+ki backup --store "$S" "$D/backup.evidence"
+is "$rc $(cat "$D/backup.evidence/evidence/a.jsonl" "$D/backup.evidence/samples/b.json.zst" | tr '\n' ' ')" '0 line block ' 'a backup has what reruns were imported from'
 ki backup --store "$S" "$D/backup.1"
 is "$rc" 64 'L08: a backup goes to a new name'
 cp -r "$BIG" "$D/l08big"
