@@ -265,12 +265,16 @@ static bool look_for_carve_out(struct bench *b)
     return set;
 }
 
-/* All that comes before the window. */
-static int queue_before(struct bench *b, const struct bench_call *c, uint64_t number)
+/* All that comes before the window. `settled`: wait for the preparation, so that whoever looks on while the stream is held sees what
+ * the call will find, however long that took to make. */
+static int queue_before(struct bench *b, const struct bench_call *c, uint64_t number, bool settled)
 {
+    b->refused = NULL; /* what an earlier call did is not this one's */
     int rc = clear_carve_out(b);
     if (rc == 0 && c->prepare)
         rc = c->prepare(c->state, b->stream, number);
+    if (rc == 0 && settled)
+        rc = (int)cudaStreamSynchronize(b->stream);
     if (rc == 0)
         rc = queue_hold(b);
     return rc ? rc : queue_flush(b, 2 * b->l2_bytes, (uint32_t)number);
@@ -303,7 +307,7 @@ static int finish(struct bench *b, const struct bench_call *c, int rc, uint64_t 
 
 int bench_one(struct bench *b, const struct bench_call *c, uint64_t number, struct bench_sample *out, struct err *e)
 {
-    int rc = queue_before(b, c, number);
+    int rc = queue_before(b, c, number, false);
     if (rc == 0)
         rc = (int)cudaEventRecord(b->start, b->stream);
     if (rc == 0)
@@ -338,7 +342,7 @@ static int look_while_held(struct bench *b, const struct bench_call *c, double h
 int bench_held(struct bench *b, const struct bench_call *c, double hold_ns, uint64_t number, int (*look)(void *, void *, bool), struct err *e)
 {
     struct bench_sample ignored;
-    int refused = 0, rc = queue_before(b, c, number);
+    int refused = 0, rc = queue_before(b, c, number, true);
     if (rc == 0)
         rc = (int)cudaEventRecord(b->start, b->stream);
     if (rc == 0)
@@ -460,7 +464,7 @@ static int capture(struct bench *b, const struct bench_call *c, cudaGraphExec_t 
 static int replay(struct bench *b, const struct bench_call *c, cudaGraphExec_t exec, uint64_t number, struct bench_sample *out,
     struct err *e)
 {
-    int rc = queue_before(b, c, number);
+    int rc = queue_before(b, c, number, false);
     if (rc == 0)
         rc = (int)cudaGraphLaunch(exec, b->stream);
     if (rc == 0 && c->after)

@@ -12,8 +12,13 @@ enum { SAMPLES = 9 };
 constexpr size_t copy_bytes = (size_t)1 << 30;
 constexpr int64_t side = 8192; /* of the matrix product */
 
+/* A copy's speed depends on where its two buffers happen to lie: 3.81 or 4.25 TB/s on an H200, from one allocation to the next. The
+ * best of several pairs is what the memory can do. */
+constexpr int buffers = 4;
+
 struct work {
-    void *buffer[3]; /* copy: to, from; product: a, b, c */
+    void *buffer[buffers]; /* copy: from the first to each other; product: a, b, c */
+    int to;
     double spin_ns;
     bool gemm;
 };
@@ -31,7 +36,7 @@ int enqueue_empty(void *, void *stream)
 int enqueue_copy(void *at, void *stream)
 {
     work *w = (work *)at;
-    return bench_copy(stream, w->buffer[0], w->buffer[1], copy_bytes);
+    return bench_copy(stream, w->buffer[w->to], w->buffer[0], copy_bytes);
 }
 
 int enqueue_spin(void *at, void *stream)
@@ -105,9 +110,12 @@ int read_all(struct bench *b, work *w, double stretch, sentinels *s, struct err 
             return -1;
     }
     s->slope = slope_of(known, s->spin_ns, WIRE_SPINS);
-    if (median_ns(b, "copy", enqueue_copy, w, &ns, &s->clock_mhz, e) != 0)
-        return -1;
-    s->copy_gbps = 2 * (double)copy_bytes / ns;
+    s->copy_gbps = 0;
+    for (w->to = 1; w->to < buffers; w->to++) {
+        if (median_ns(b, "copy", enqueue_copy, w, &ns, &s->clock_mhz, e) != 0)
+            return -1;
+        s->copy_gbps = fmax(s->copy_gbps, 2 * (double)copy_bytes / ns);
+    }
     s->matmul_tflops = NAN;
     if (w->gemm) {
         if (median_ns(b, "matrix product", enqueue_product, w, &ns, &mhz, e) != 0)
@@ -133,9 +141,9 @@ extern "C" int sentinels_read(struct bench *b, double stretch, struct sentinels 
     work w = {};
     const char *reason;
     int rc = 0;
-    for (int i = 0; i < 3 && rc == 0; i++) {
-        rc = (int)cudaMalloc(&w.buffer[i], i < 2 ? copy_bytes : side * side * sizeof(uint16_t));
-        if (rc == 0 && i < 2)
+    for (int i = 0; i < buffers && rc == 0; i++) {
+        rc = (int)cudaMalloc(&w.buffer[i], copy_bytes);
+        if (rc == 0)
             fill_half<<<1024, 256, 0, (cudaStream_t)bench_stream(b)>>>((uint16_t *)w.buffer[i], (int64_t)(copy_bytes / 2));
     }
     w.gemm = rc == 0 && ki_gemm_open(&reason) == 0;
@@ -143,7 +151,7 @@ extern "C" int sentinels_read(struct bench *b, double stretch, struct sentinels 
         err_set(e, rc == cudaErrorMemoryAllocation ? ERR_TEMP : ERR_IO, "sentinels: %s", cudaGetErrorString((cudaError_t)rc));
     else
         rc = read_all(b, &w, stretch, s, e);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < buffers; i++)
         cudaFree(w.buffer[i]);
     return rc == 0 ? 0 : -1;
 }
