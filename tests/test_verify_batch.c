@@ -1,6 +1,7 @@
 /* The watchdog and the batch, with this very program as the measured process (`test_verify_batch worker cuda CONFIG`), because there is no
  * GPU here: it answers as a GPU host would, or hangs, dies, lies and drifts as $PLAY says. What it is asked for, what becomes of
  * each case, when a batch is void, what is signed and what a replay makes of it are the real thing. */
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "verify/batch.h"
 #include "verify/evidence.h"
 #include "verify/manifest.h"
+#include "verify/sentinel.h"
 #include "verify_jobs.h"
 
 /* ---- the measured process ---- */
@@ -118,13 +120,29 @@ static void misbehave(const struct request *q, struct reply *r)
     }
 }
 
+/* Whether this is the first measured process of its batch: it leaves a mark for those after it. */
+static void mark_path(char out[64], pid_t watchdog)
+{
+    snprintf(out, 64, "/tmp/ki-test-drift-%ld", (long)watchdog);
+}
+
+static bool first_process(void)
+{
+    char path[64];
+    mark_path(path, getppid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 static int be_worker(void)
 {
     static double ns[WIRE_SAMPLES_MAX], cycles[WIRE_SAMPLES_MAX];
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
-    int sentinels = getenv("DRIFT_AFTER") ? atoi(getenv("DRIFT_AFTER")) : 0;
+    bool later = play("drift") && !first_process();
     while ((n = getline(&line, &room, stdin)) > 0) {
         struct request q;
         struct err e = { 0 };
@@ -136,7 +154,7 @@ static int be_worker(void)
         if (q.ask == ASK_DEVICE)
             answer_device(&r);
         else if (q.ask == ASK_SENTINELS)
-            answer_sentinels(&r, play("drift") ? 4 * (sentinels++ > 0) : 0);
+            answer_sentinels(&r, later ? 4 : 0);
         else if (q.control[0])
             answer_control(&q, &r);
         else
@@ -283,13 +301,28 @@ static void a_batch_that_accepts_a_control_is_void(void **state)
 static void a_batch_whose_sentinels_drift_is_void(void **state)
 {
     (void)state;
+    char mark[64];
     struct ran *r = run("drift", 60);
+    mark_path(mark, getpid());
+    unlink(mark);
     assert_string_equal(r->batch.void_reason, "the large copy drifted");
     end(r);
     r = run("clock", 60);
     assert_string_equal(r->batch.void_reason, "the timer does not measure spins of known length");
     assert_int_equal(r->evidence[0].verdict.code, VERDICT_INVALID_RUN);
     end(r);
+}
+
+static void one_slow_copy_is_where_its_buffers_lie(void **state)
+{
+    struct sentinels s[6];
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        s[i] = (struct sentinels){ 3000, 4250, 780, { 12800, 52800, 202800, 1002800 }, 1.0001, 1980 };
+    s[0].copy_gbps = s[3].copy_gbps = 3815;
+    assert_null(sentinels_check(s, 6));
+    s[4].copy_gbps = s[5].copy_gbps = 3815;
+    assert_string_equal(sentinels_check(s, 6), "the large copy drifted");
 }
 
 static int replay(const char *text, const char *where, struct replay *out, struct err *e)
@@ -423,6 +456,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_gpu_that_disappears_ends_in_statuses_not_in_a_hang),
         cmocka_unit_test(a_batch_that_accepts_a_control_is_void),
         cmocka_unit_test(a_batch_whose_sentinels_drift_is_void),
+        cmocka_unit_test(one_slow_copy_is_where_its_buffers_lie),
         cmocka_unit_test(a_replay_gives_the_same_verdict),
         cmocka_unit_test(a_replay_finds_what_was_altered),
         cmocka_unit_test(the_records_of_a_statement_can_be_published),
