@@ -41,8 +41,7 @@ struct outcome {
     int blocks;
     bool checked;
     struct compare_result check;
-    double graph_ns; /* NAN when the second method was not used */
-    int nodes;
+    struct bench_methods methods; /* NAN when the second method was not used */
     int64_t compared, tensor_bytes, observed_ms;
 };
 

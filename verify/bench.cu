@@ -474,21 +474,28 @@ static int replay(struct bench *b, const struct bench_call *c, cudaGraphExec_t e
     return finish(b, c, rc, number, out, e);
 }
 
-int bench_graph(struct bench *b, const struct bench_call *c, int n, uint64_t first, double *median_ns, int *nodes, struct err *e)
+int bench_methods(struct bench *b, const struct bench_call *c, int n, uint64_t first, struct bench_methods *out, struct err *e)
 {
     cudaGraphExec_t exec = NULL;
-    double *ns = (double *)malloc((size_t)n * sizeof *ns);
+    double *ns = (double *)malloc(2 * (size_t)n * sizeof *ns);
     if (!ns)
         return err_set(e, ERR_TEMP, "out of memory");
-    int rc = fail(e, capture(b, c, &exec, nodes), "capturing the call");
-    for (int i = 0; i < n + 3 && rc == 0; i++) { /* the first three warm the graph up */
-        struct bench_sample s;
-        rc = replay(b, c, exec, first + (uint64_t)i, &s, e);
-        if (i >= 3)
-            ns[i - 3] = s.ns;
+    int rc = fail(e, capture(b, c, &exec, &out->nodes), "capturing the call");
+    for (int i = -3; i < n && rc == 0; i++) { /* the first three warm the graph up */
+        struct bench_sample by_graph, by_stream;
+        uint64_t number = first + 2 * (uint64_t)(i + 3);
+        rc = replay(b, c, exec, number, &by_graph, e);
+        if (rc == 0)
+            rc = bench_one(b, c, number + 1, &by_stream, e);
+        if (rc == 0 && i >= 0) {
+            ns[i] = by_graph.ns;
+            ns[n + i] = by_stream.ns;
+        }
     }
-    if (rc == 0)
-        *median_ns = stats_quantile(ns, n, 0.5);
+    if (rc == 0) {
+        out->graph_ns = stats_quantile(ns, n, 0.5);
+        out->stream_ns = stats_quantile(ns + n, n, 0.5);
+    }
     if (exec)
         cudaGraphExecDestroy(exec);
     free(ns);

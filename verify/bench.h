@@ -86,10 +86,14 @@ int bench_block(struct bench *, const struct bench_call *, const struct bench_li
 int bench_held(struct bench *, const struct bench_call *, double hold_ns, uint64_t number, int (*look)(void *state, void *stream, bool idle),
     struct err *) BENCH_OPTIONAL;
 
-/* The second method: the call captured in a graph between two event nodes, replayed `n` times; median of the windows. `nodes`
- * is how many nodes the call itself added: none means that it did nothing. 0, 1 (refused) or -1. */
-int bench_graph(struct bench *, const struct bench_call *, int n, uint64_t first, double *median_ns, int *nodes, struct err *)
-    BENCH_OPTIONAL;
+/* The second method: the call captured in a graph between two event nodes and replayed, in turn with samples of the first, `n` of each,
+ * so that both see the same clock. `nodes` is how many nodes the call itself added: none means that it did nothing. 0, 1
+ * (refused) or -1. */
+struct bench_methods {
+    double graph_ns, stream_ns; /* medians */
+    int nodes;
+};
+int bench_methods(struct bench *, const struct bench_call *, int n, uint64_t first, struct bench_methods *out, struct err *) BENCH_OPTIONAL;
 
 /* The source's protocol: 25 ms warm-up, then as many calls as fit in `budget_ms` at the time an iteration takes, each behind a 256 MB
  * write and between two events, no waiting in between. Values are not renewed. */

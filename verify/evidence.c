@@ -276,6 +276,9 @@ static int put_records(struct making *m, json_t *list, struct err *e)
 static void put_times(struct making *m, json_t *o)
 {
     const struct outcome *k = m->outcome;
+    if (isfinite(k->methods.graph_ns))
+        json_object_set_new(o, "second_method", json_pack("{s:s,s:f,s:f,s:i}", "name", "graph", "median_ns", k->methods.graph_ns, "stream_ns",
+            k->methods.stream_ns, "nodes", k->methods.nodes));
     if (!m->has_samples)
         return;
     json_object_set_new(o, "class", json_string(rerun_class_text(m->out->verdict.class)));
@@ -286,8 +289,6 @@ static void put_times(struct making *m, json_t *o)
     json_object_set_new(o, "h_ns", json_real(m->out->h_ns));
     json_object_set_new(o, "flush_ns", json_real(m->flush_ns));
     json_object_set_new(o, "samples", digest_json(&m->samples));
-    if (isfinite(k->graph_ns))
-        json_object_set_new(o, "second_method", json_pack("{s:s,s:f,s:i}", "name", "graph", "median_ns", k->graph_ns, "nodes", k->nodes));
 }
 
 static int make_line(struct making *m, json_t **out, struct err *e)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "verify/control.h"
-#include "verify/stats.h"
 #include "verify/trial.h"
 
 enum { CPU_BYTES_MAX = 1 << 28, CPU_CALLS = 12, GRAPH_SAMPLES = 21 };
@@ -63,9 +62,9 @@ static int second_method(struct bench *b, struct bench_call *c, struct trial *t,
 {
     t->one_set = true;
     t->current = 0;
-    int rc = bench_graph(b, c, GRAPH_SAMPLES, 100000, &r->graph_ns, &r->nodes, e);
+    int rc = bench_methods(b, c, GRAPH_SAMPLES, 100000, &r->methods, e);
     t->one_set = false;
-    if (rc == 0 && r->nodes < 1) {
+    if (rc == 0 && r->methods.nodes < 1) {
         t->result.status = COMPARE_UNWRITTEN;
         snprintf(t->result.text, sizeof t->result.text, "did nothing while it was captured");
         rc = 1;
@@ -86,13 +85,9 @@ static void keep(struct reply *r, const struct bench_block *block)
 }
 
 /* Two ways to measure the same must give the same. */
-static bool methods_agree(const struct reply *r)
+static bool methods_agree(const struct bench_methods *m)
 {
-    double *copy = xmalloc((size_t)r->samples * sizeof *copy);
-    memcpy(copy, r->ns, (size_t)r->samples * sizeof *copy);
-    double median = stats_quantile(copy, r->samples, 0.5);
-    free(copy);
-    return fabs(r->graph_ns - median) <= fmax(agree * median, agree_node_ns * r->nodes);
+    return fabs(m->graph_ns - m->stream_ns) <= fmax(agree * m->stream_ns, agree_node_ns * m->nodes);
 }
 
 static int timed_calls(struct bench *b, struct bench_call *c, struct trial *t, const struct request *q, struct reply *r, struct err *e)
@@ -154,7 +149,7 @@ static int run(struct bench *b, struct nvml *nvml, struct trial *t, const struct
         say(r, "passed", "");
     else if (!r->complete)
         say(r, "incomplete_evidence", r->throttled ? "no clean samples: the clock was held down" : "the wall clock ended the block early");
-    else if (q->whole && !methods_agree(r))
+    else if (q->whole && !methods_agree(&r->methods))
         say(r, "incomplete_evidence", "two methods of timing disagree by more than 3%");
     else
         say(r, "passed", "");
@@ -189,7 +184,7 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     struct trial t = { 0 };
     struct tolerance by_tensor[KI_MAX_TENSORS];
     size_t memory = q->memory_bytes > 0 ? (size_t)q->memory_bytes : SIZE_MAX / 4;
-    r->graph_ns = NAN;
+    r->methods = (struct bench_methods){ NAN, NAN, 0 };
     r->tensor_bytes = (int64_t)tensors_size_bytes(&q->work, KI_BIT(q->pass));
     if (tolerances_of(tolerances, q->work.operation, by_tensor, e) != 0)
         return failed(r, &t, e);

@@ -9,7 +9,7 @@ extern "C" {
 
 #include "verify/wire.h"
 
-/* Read all of them: an empty launch, a copy of 1 GiB, an fp16 matrix product (NAN without cuBLAS), spins of known lengths. With
+/* Read all of them: an empty launch, copies of 1 GiB (the best of three placements), an fp16 matrix product (NAN without cuBLAS), spins of known lengths. With
  * `stretch` other than 1 the spins last that much longer than they say, as if the clock ran fast: control 5. */
 #ifdef __cplusplus
 int sentinels_read(struct bench *, double stretch, struct sentinels *, struct err *);

@@ -199,9 +199,10 @@ static json_t *put_result(const struct compare_result *r)
 
 static json_t *put_block(const struct reply *r)
 {
-    json_t *o = json_pack("{s:o,s:o,s:I,s:b,s:b,s:b,s:i,s:i,s:o,s:o,s:i,s:b,s:I,s:I}", "ns", put_numbers(r->ns, r->samples), "cycles",
+    json_t *o = json_pack("{s:o,s:o,s:I,s:b,s:b,s:b,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:I,s:I}", "ns", put_numbers(r->ns, r->samples), "cycles",
         put_numbers(r->cycles, r->samples), "throttled", (json_int_t)r->throttled, "timed", r->timed, "complete", r->complete, "power_capped",
-        r->power_capped, "temperature_c", r->temperature_c, "power_mw", r->power_mw, "half_width", number_or_null(r->half_width), "graph_ns", number_or_null(r->graph_ns), "nodes", r->nodes, "checked",
+        r->power_capped, "temperature_c", r->temperature_c, "power_mw", r->power_mw, "half_width", number_or_null(r->half_width), "graph_ns", number_or_null(r->methods.graph_ns), "stream_ns",
+        number_or_null(r->methods.stream_ns), "nodes", r->methods.nodes, "checked",
         r->checked, "compared", (json_int_t)r->compared, "tensor_bytes", (json_int_t)r->tensor_bytes);
     if (r->timed)
         json_object_set_new(o, "source", put_source(&r->source));
@@ -293,8 +294,7 @@ static int read_block(json_t *o, const struct request *request, struct arena *a,
     r->power_mw = (int)json_integer_value(json_object_get(o, "power_mw"));
     r->checked = json_is_true(json_object_get(o, "checked"));
     r->half_width = number(o, "half_width");
-    r->graph_ns = number(o, "graph_ns");
-    r->nodes = (int)json_integer_value(json_object_get(o, "nodes"));
+    r->methods = (struct bench_methods){ number(o, "graph_ns"), number(o, "stream_ns"), (int)json_integer_value(json_object_get(o, "nodes")) };
     r->compared = json_integer_value(json_object_get(o, "compared"));
     r->tensor_bytes = json_integer_value(json_object_get(o, "tensor_bytes"));
     read_source(json_object_get(o, "source"), &r->source);
@@ -305,7 +305,7 @@ static int read_block(json_t *o, const struct request *request, struct arena *a,
 
 int wire_read_reply(struct slice line, const struct request *request, struct arena *a, struct reply *r, struct err *e)
 {
-    *r = (struct reply){ .graph_ns = NAN, .half_width = NAN };
+    *r = (struct reply){ .methods = { NAN, NAN, 0 }, .half_width = NAN };
     json_t *o = line.len <= WIRE_LINE_MAX ? json_load_text(line.data, line.len, "reply", e) : NULL;
     int rc = 0;
     if (!o || !copy_text(o, "nonce", r->nonce, sizeof r->nonce) || !copy_text(o, "status", r->status, sizeof r->status)

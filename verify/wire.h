@@ -52,8 +52,7 @@ struct reply {
     int temperature_c, power_mw;   /* when the block ended; DEVICE_UNKNOWN without NVML */
     double half_width;
     struct bench_source source;
-    double graph_ns;               /* median by the second method; NAN when it was not asked for */
-    int nodes;
+    struct bench_methods methods;  /* NAN when the second method was not asked for */
     bool checked;                  /* the whole check was made: `result` */
     struct compare_result result;
     int64_t compared;              /* timed calls compared whole */

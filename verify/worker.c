@@ -103,7 +103,8 @@ static int answer_block(struct worker *w, const struct request *q, struct reply 
     const struct control *control = q->control[0] ? control_find(q->control) : NULL;
     r->ns = w->ns;
     r->cycles = w->cycles;
-    r->graph_ns = r->half_width = NAN;
+    r->methods = (struct bench_methods){ NAN, NAN, 0 };
+    r->half_width = NAN;
     if (control && control->number == 6)
         return answer_forged(w, q, r);
     if (open_bench(w, r, e) != 0)
