@@ -3,13 +3,14 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include "core/file.h"
 #include "core/json.h"
 #include "store/known.h"
 #include "store/ranges.h"
 
-enum { SNAPSHOT_MAX = 1 << 30 };
+enum { KEPT_MAX = 1 << 30 };
 
 struct check {
 	struct catalog *c;
@@ -240,37 +241,64 @@ static void check_labels(struct check *k)
 	}
 }
 
-/* Kept files: each must have the digest that it is named by. */
-static void check_snapshot_directory(struct check *k, const char *directory)
+/* A kept file's text: its bytes, or what they hold when they are packed. */
+static int read_kept(const char *path, bool packed, struct buf *out, struct err *e)
+{
+	struct buf bytes = {0};
+	if (!packed)
+		return file_read(path, KEPT_MAX, out, e);
+	int rc = file_read(path, KEPT_MAX, &bytes, e);
+	unsigned long long len = rc == 0 ? ZSTD_getFrameContentSize(bytes.data, bytes.len) : 0;
+	if (rc == 0 && len > KEPT_MAX)
+		rc = err_at(e, ERR_DATA, path, 0, 0, "not a whole zstd frame");
+	if (rc == 0) {
+		buf_reserve(out, len);
+		size_t got = ZSTD_decompress(out->data, len, bytes.data, bytes.len);
+		out->len = ZSTD_isError(got) ? 0 : got;
+	}
+	buf_fini(&bytes);
+	return rc;
+}
+
+/* Files named by digest and ending: each must hold what its name says. */
+static void check_directory(struct check *k, const char *what, const char *directory, const char *ending, bool packed)
 {
 	DIR *d = opendir(directory);
 	struct dirent *item;
 	while (d && (item = readdir(d))) {
-		struct buf path = {0}, bytes = {0};
+		struct buf path = {0}, text = {0};
 		struct digest named;
+		size_t len = strlen(item->d_name);
 		buf_printf(&path, "%s/%s", directory, item->d_name);
-		if (digest_parse_hex(item->d_name, strlen(item->d_name), &named)) {
-			if (file_read(path.data, SNAPSHOT_MAX, &bytes, k->c->err))
-				problem(k, "snapshot %s is unreadable: %s", item->d_name, k->c->err->text);
-			else if (!digest_holds(&named, &bytes))
-				problem(k, "snapshot %s has other bytes than its name says", item->d_name);
-			k->totals->snapshots++;
+		if (len == DIGEST_HEX + strlen(ending) && digest_parse_hex(item->d_name, DIGEST_HEX, &named) && strcmp(item->d_name + DIGEST_HEX, ending) == 0) {
+			if (read_kept(path.data, packed, &text, k->c->err))
+				problem(k, "%s %s is unreadable: %s", what, item->d_name, k->c->err->text);
+			else if (!digest_holds(&named, &text))
+				problem(k, "%s %s has other bytes than its name says", what, item->d_name);
+			k->totals->kept++;
 		}
 		buf_fini(&path);
-		buf_fini(&bytes);
+		buf_fini(&text);
 	}
 	if (d)
 		closedir(d);
 }
 
-static void check_snapshots(struct check *k)
+static void check_kept(struct check *k)
 {
+	struct buf path = {0};
 	for (unsigned i = 0; i < 256; i++) {
-		struct buf path = {0};
+		buf_clear(&path);
 		buf_printf(&path, "%s/snapshots/%02x", k->c->st.directory, i);
-		check_snapshot_directory(k, path.data);
-		buf_fini(&path);
+		check_directory(k, "snapshot", path.data, "", false);
 	}
+	buf_clear(&path);
+	buf_printf(&path, "%s/evidence", k->c->st.directory);
+	check_directory(k, "evidence", path.data, ".jsonl", false);
+	buf_clear(&path);
+	buf_printf(&path, "%s/samples", k->c->st.directory);
+	check_directory(k, "samples", path.data, ".json.zst", true);
+	buf_fini(&path);
 }
 
 int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
@@ -301,7 +329,7 @@ int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
 	check_size(&k, TABLE_PUBLICATIONS, c->counts.publications);
 	check_size(&k, TABLE_CARRIED, c->counts.publications);
 	check_size(&k, TABLE_SNAPSHOTS, c->counts.publications);
-	check_snapshots(&k);
+	check_kept(&k);
 	free(k.by_channel);
 	buf_fini(&k.body);
 	return c->err->code ? -1 : 0;

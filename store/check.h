@@ -7,7 +7,7 @@
 #include "store/catalog.h"
 
 struct check_totals {
-	uint64_t objects, cases, runs, publications, snapshots, entries, problems;
+	uint64_t objects, cases, runs, publications, kept, entries, problems; /* kept: files of snapshots/, evidence/ and samples/ */
 	bool unpublished; /* a writer was interrupted; its remains go with the next publication */
 };
 /* Writes a line for each problem to `out`. Returns -1 only when checking itself was impossible. */

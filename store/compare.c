@@ -5,7 +5,7 @@
 #include "core/json.h"
 
 /* Fields in the order in which a difference matters: the first of these that differs is why two runs cannot be compared. */
-static const char *const material[] = {"metric", "operation_slug", "workload", "mode", "protocol", "gpu", "environment", "status"};
+static const char *const material[] = {"metric", "operation", "workload", "mode", "protocol", "gpu", "environment", "status"};
 static const char *const shown[] = {"external_id", "digest",	 "metric",	"operation_slug", "workload_label", "mode",	   "provider", "gpu",
 				    "dtype",	   "liger_version", "observed_at", "evidence",	  "median_ns",	    "p20_ns",	   "p80_ns",   "median_bytes",
 				    "rank",	   "cohort_size",   "unranked",	   "caveats"};
@@ -87,6 +87,11 @@ static const char *claim_words(const char *name)
 		if (strcmp(claims[i].claim, name) == 0)
 			return claims[i].words;
 	return name;
+}
+
+const char *compare_claim_words(const struct member *a, const struct member *b)
+{
+	return claim_words(claim(a, b));
 }
 
 static void put_ratio(FILE *out, const struct side *first, const struct side *s, size_t number, bool comparable)

@@ -353,6 +353,8 @@ static int whole_row(struct writer *w, const struct record *r, const struct know
 	row->value_80 = statistic(spec, c->parts.metric, "p80");
 	if (!status || strcmp(status, "passed") != 0)
 		row->flags |= RUN_FAILED;
+	if (rc == 0 && !(row->flags & RUN_FAILED) && !(row->value_50 >= 0 && row->value_50 < 9007199254740992.0))
+		rc = err_set(w->err, ERR_DATA, "a run that passed has no median within 0 and 2^53");
 	if (rc == 0 && (!kind || strcmp(kind, "BenchmarkRun") != 0 || !observed || !when_parse_text(observed, strlen(observed), &row->observed_ms)))
 		rc = err_set(w->err, ERR_DATA, "a run's body is no BenchmarkRun with an observedAt");
 	if (rc == 0 && (!same_digest(spec, "implementationDigest", &c->parts.implementation) || !same_digest(spec, "workloadDigest", &c->parts.workload) ||

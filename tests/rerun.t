@@ -48,7 +48,7 @@ is "$rc $(sed -n 's/.*: 4 statements: //p' "$D/err")" '0 1 accepted, 3 known, 0 
 ki verify import $F/evidence --store "$S" --config "$CONFIG"
 is "$rc $(sed -n 's/.*: 4 statements: //p' "$D/err")" '0 0 accepted, 4 known, 0 refused; 0 reruns published, 0 files kept' 'importing again changes nothing'
 ki check --store "$S"
-is "$rc $(cut -d: -f1 "$D/out")" '0 clean' 'the store is clean'
+is "$rc $(sed 's/.*publications, //; s/,.*//' "$D/out")" '0 7 kept files' 'the store is clean, evidence and samples included'
 
 # --- what the record then says ----------------------------------------------------------------------------------------------------
 verdict() { # verdict KERNEL
@@ -74,6 +74,11 @@ samples=$("$KI" show --store "$S" "$rerun" --json | jq -r .manifest.spec.timing.
 is "$(zstd -dcq "$S/samples/${samples#sha256:}.json.zst" | sha256sum | cut -c1-64)" "${samples#sha256:}" 'its raw samples are kept under their digest'
 "$KI" export --store "$S" --format jsonl >"$D/a"
 is "$(jq -rc 'select(.type == "run") | .evidence' "$D/a" | sort | uniq -c | tr -s ' \n' ' ')" ' 4 reported 4 verified ' 'dumps say the level'
+
+sample=$(find "$S/samples" -type f | head -1)
+chmod u+w "$sample" && printf x >>"$sample"
+ki check --store "$S"
+is "$rc $(grep -c '^check: samples .* \(is unreadable\|has other bytes\)' "$D/out")" '80 1' 'a damaged sample is found'
 
 # --- replaying --------------------------------------------------------------------------------------------------------------------
 "$KI" verify --replay $F/evidence/evidence-*.jsonl --config "$CONFIG" >"$D/out" 2>"$D/err"
