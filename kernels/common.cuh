@@ -144,58 +144,6 @@ __device__ inline float block_max(float v, float *room)
     return warp_max(lane < warps ? room[lane] : -INFINITY);
 }
 
-/* Column sums of partial results: out[c] = sum over p < parts of partial[p, c], fp32 in, T out.
- * grid (columns / 32)  block (32, 32): a thread takes every 32nd part of its column; the 32 threads of a column add up through
- * shared memory. bytes 4 parts columns. Deterministic. */
-template <typename T> __global__ void column_sums(const float *partial, int parts, int64_t columns, T *out)
-{
-    __shared__ float room[32][33];
-    int64_t column = (int64_t)blockIdx.x * 32 + threadIdx.x;
-    float v = 0;
-    if (column < columns)
-#pragma unroll 4
-        for (int p = threadIdx.y; p < parts; p += 32)
-            v += partial[p * columns + column];
-    room[threadIdx.y][threadIdx.x] = v;
-    __syncthreads();
-    v = warp_sum(room[threadIdx.x][threadIdx.y]);
-    column = (int64_t)blockIdx.x * 32 + threadIdx.y;
-    if (threadIdx.x == 0 && column < columns)
-        out[column] = narrow<T>(v);
-}
-
-template <typename T> inline cudaError_t launch_column_sums(const float *partial, int parts, int64_t columns, T *out, cudaStream_t s)
-{
-    column_sums<T><<<(unsigned)((columns + 31) / 32), dim3(32, 32), 0, s>>>(partial, parts, columns, out);
-    return cudaGetLastError();
-}
-
-/* Column sums of two gradients: partial [parts, 2, columns] fp32; dweight from the first, dbias from the second of each part.
- * grid (columns / 32, 2)  block (32, 32), as column_sums. bytes 8 parts columns. Deterministic. */
-template <typename T> __global__ void affine_sums(const float *partial, int parts, int64_t columns, T *dweight, T *dbias)
-{
-    __shared__ float room[32][33];
-    int64_t column = (int64_t)blockIdx.x * 32 + threadIdx.x, which = blockIdx.y;
-    float v = 0;
-    if (column < columns)
-#pragma unroll 4
-        for (int p = threadIdx.y; p < parts; p += 32)
-            v += partial[(2 * p + which) * columns + column];
-    room[threadIdx.y][threadIdx.x] = v;
-    __syncthreads();
-    v = warp_sum(room[threadIdx.x][threadIdx.y]);
-    column = (int64_t)blockIdx.x * 32 + threadIdx.y;
-    if (threadIdx.x == 0 && column < columns)
-        (which ? dbias : dweight)[column] = narrow<T>(v);
-}
-
-template <typename T>
-inline cudaError_t launch_affine_sums(const float *partial, int parts, int64_t columns, T *dweight, T *dbias, cudaStream_t s)
-{
-    affine_sums<T><<<dim3((unsigned)((columns + 31) / 32), 2), dim3(32, 32), 0, s>>>(partial, parts, columns, dweight, dbias);
-    return cudaGetLastError();
-}
-
 /* An attribute of the current device. */
 inline int device_attribute(cudaDeviceAttr attribute)
 {
@@ -210,6 +158,94 @@ inline int multiprocessors()
 {
     static thread_local int count = device_attribute(cudaDevAttrMultiProcessorCount);
     return count;
+}
+
+/* Whether the current device has clusters and dependent launches (sm_90); asked once a thread. */
+inline bool has_clusters()
+{
+    static thread_local int major = device_attribute(cudaDevAttrComputeCapabilityMajor);
+    return major >= 9;
+}
+
+/* A kernel whose launch need not wait for the end of the one before it in the stream: launch_after() starts it when all blocks of
+ * that one have called let_next_start() or ended; wait_for_previous() then waits for that one's results. */
+__device__ inline void let_next_start()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ inline void wait_for_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+template <typename... P, typename... A>
+inline cudaError_t launch_after(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... a)
+{
+    cudaLaunchAttribute early = { .id = cudaLaunchAttributeProgrammaticStreamSerialization };
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = { .gridDim = grid, .blockDim = block, .stream = stream, .attrs = &early,
+        .numAttrs = has_clusters() ? 1u : 0u };
+    return cudaLaunchKernelEx(&config, kernel, P(a)...);
+}
+
+/* Sums of columns of partial results [parts, OUTS, columns], fp32 in, T out: out[n][c] = sum over p < parts of partial[p, n, c].
+ * grid (columns / 32, OUTS)  block (32 / W, 32): a thread takes every 32nd part of W columns; the 32 threads of a column add up
+ * through shared memory. bytes 4 OUTS parts columns. Deterministic. */
+template <typename T> struct column_sums_args {
+    const float *partial;
+    int parts;
+    int64_t columns;
+    T *out[2];
+};
+
+template <typename T, int W> __global__ void __launch_bounds__(1024 / W) column_sums(const __grid_constant__ column_sums_args<T> a)
+{
+    constexpr int lanes = 32 / W; /* that add up a column in the end */
+    __shared__ float room[32][33];
+    int64_t column = (int64_t)blockIdx.x * 32 + threadIdx.x * W, outs = gridDim.y;
+    float v[W] = {};
+    wait_for_previous();
+    if (column < a.columns)
+#pragma unroll 8
+        for (int p = threadIdx.y; p < a.parts; p += 32) {
+            const float *from = a.partial + (p * outs + blockIdx.y) * a.columns + column;
+            if constexpr (W == 4) {
+                float4 f = __ldcg((const float4 *)from);
+                v[0] += f.x;
+                v[1] += f.y;
+                v[2] += f.z;
+                v[3] += f.w;
+            } else {
+                v[0] += __ldcg(from);
+            }
+        }
+    for (int i = 0; i < W; i++)
+        room[threadIdx.y][threadIdx.x * W + i] = v[i];
+    __syncthreads();
+    int thread = threadIdx.y * lanes + threadIdx.x, own = thread / lanes, lane = thread % lanes;
+    float sum = 0;
+    for (int k = 0; k < W; k++)
+        sum += room[lane + lanes * k][own];
+    for (int d = lanes / 2; d > 0; d /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    column = (int64_t)blockIdx.x * 32 + own;
+    if (lane == 0 && column < a.columns)
+        a.out[blockIdx.y][column] = narrow<T>(sum);
+}
+
+/* One result, or two where `second` is there. Right behind the kernel that made `partial`. */
+template <typename T>
+inline cudaError_t launch_column_sums(const float *partial, int parts, int64_t columns, T *first, T *second, cudaStream_t s)
+{
+    column_sums_args<T> a = { partial, parts, columns, { first, second } };
+    dim3 grid((unsigned)((columns + 31) / 32), second ? 2 : 1);
+    return columns % 4 == 0 ? launch_after(column_sums<T, 4>, grid, dim3(8, 32), s, a)
+                            : launch_after(column_sums<T, 1>, grid, dim3(32, 32), s, a);
 }
 
 /* f.template operator()<T>() with the element type of d. */

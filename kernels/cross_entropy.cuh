@@ -9,7 +9,7 @@
 #define KI_CROSS_ENTROPY_CUH
 
 #include "loss.cuh"
-#include "row_ring.cuh"
+#include "row_stream.cuh"
 
 namespace ki {
 
@@ -61,10 +61,9 @@ template <int U, int W> __device__ inline void take(softmax_stats &s, const floa
 
 __device__ inline void join_warp(softmax_stats &s)
 {
-    for (int d = warp / 2; d > 0; d /= 2) {
-        float top = __shfl_xor_sync(0xffffffffu, s.top, d), sum = __shfl_xor_sync(0xffffffffu, s.sum, d);
-        join(s, top, sum);
-    }
+    float top = warp_max(s.top);
+    s.sum = warp_sum(s.sum * exp2_of(s.top - top));
+    s.top = top;
 }
 
 /* Over the block, in every thread; `room` is 2 * 32 floats, and calls alternate between two rooms as those of block_sum do. */
@@ -164,12 +163,14 @@ template <typename T, bool MEAN> __device__ inline float row_scale(const cross_e
  * logits, dlogits [rows, vocab]   target, top, sum [rows]
  * grid (rows * pieces)  block (256): a block takes 256 * UNROLL groups of W elements of one row; all its loads are in flight at once
  * bytes 2 rows vocab s + 16 rows    16384 x 65536 fp32: 8.59 GB */
-enum { CROSS_ENTROPY_THREADS = 256, CROSS_ENTROPY_UNROLL = 4 };
+enum { CROSS_ENTROPY_THREADS = 256 };
+
+template <int W> constexpr int cross_entropy_unroll = W == 8 ? 2 : 4;
 
 template <typename T, int W, bool MEAN>
 __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) cross_entropy_backward(const __grid_constant__ cross_entropy_args<T> a, int pieces)
 {
-    constexpr int unroll = CROSS_ENTROPY_UNROLL, stride = CROSS_ENTROPY_THREADS * W;
+    constexpr int unroll = cross_entropy_unroll<W>, stride = CROSS_ENTROPY_THREADS * W;
     for (int64_t unit = blockIdx.x; unit < a.rows * pieces; unit += gridDim.x) {
         int64_t row = unit <= UINT32_MAX ? (unsigned)unit / (unsigned)pieces : unit / pieces; /* the short division where it will do */
         int from = (int)(unit - row * pieces) * unroll * stride + (int)threadIdx.x * W;
@@ -193,101 +194,101 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) cross_entropy_backward(
     }
 }
 
-/* Full, one read: a cluster holds a row, its exponentials in registers, takes the statistics, and writes the gradient.
+/* Full, one read: a cluster holds a row in registers, takes the statistics, and writes the gradient. As a pack is read from shared
+ * memory, that of the next row takes its place, so that a whole row is always on its way.
  * logits, dlogits [rows, vocab]   target, top, sum, row_loss or token_loss [rows]
- * grid (clusters * blocks a cluster)  block (512): row_ring.cuh, VECS packs a thread; statistics cross the cluster as cluster.cuh
- * has it. A thread's exponentials are relative to its own maximum; one factor a row and thread makes them gradients.
+ * grid (clusters * blocks a cluster)  block (1024): row_stream.cuh, VECS packs a thread; statistics cross the cluster as cluster.cuh
+ * has it. Exponentials are relative to a thread's own maximum. fp32 keeps them, and one factor a row and thread makes them gradients;
+ * of 16 bits there are too many, so the logits stay packed and exponentials are made twice.
  * needs vocab % pack == 0; clusters of more than one block need sm_90
  * bytes 2 rows vocab s + 20 rows    16384 x 65536 fp32: 8.59 GB */
+enum { CROSS_ENTROPY_FULL_THREADS = 1024 };
+
 template <typename T, int VECS, bool MEAN>
-__global__ void __launch_bounds__(ring_threads, 1) cross_entropy_full(const __grid_constant__ cross_entropy_args<T> a, int cluster)
+__global__ void __launch_bounds__(CROSS_ENTROPY_FULL_THREADS, 1)
+    cross_entropy_full(const __grid_constant__ cross_entropy_args<T> a, int cluster)
 {
     constexpr int size = pack<T>::size;
-    using ring = row_ring<T, ring_threads, VECS, 1>;
     extern __shared__ __align__(128) unsigned char raw[];
-    __shared__ unsigned long long barriers[ring::stages];
     __shared__ float room[2][2][warp];
     [[maybe_unused]] __shared__ cluster_mail<2> mail;
     int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
-    ring r;
+    row_stream<T, CROSS_ENTROPY_FULL_THREADS, VECS, 1, VECS> r;
     r.source[0] = a.logits;
     r.rows = a.rows;
     r.length = a.vocab;
-    r.begin(raw, barriers, first, gridDim.x / cluster, rank);
+    r.start = rank * r.width;
+    r.begin(raw, first, gridDim.x / cluster);
 #if __CUDA_ARCH__ >= 900
     if (cluster > 1)
         open(mail);
 #endif
-    auto target_at = [&](int64_t row) { return row < a.rows ? target_of(a, row) : -1; };
-    auto scale_at = [&](int64_t row, int target) { return row < a.rows && !MEAN ? row_scale<T, MEAN>(a, row, target) : 0.0f; };
+    wait_for_previous(); /* for valid */
     float mean_scale = MEAN ? row_scale<T, MEAN>(a, 0, 0) : 0.0f;
-    int target_next = target_at(r.row);
-    float scale_next = scale_at(r.row, target_next);
+    int target_next = r.row < a.rows ? target_of(a, r.row) : -1;
     for (int turn = 0; r.row < a.rows; r.next(), turn++) {
         int target = target_next;
-        float g = MEAN ? target < 0 ? 0.0f : mean_scale : scale_next, e[VECS][size], top = -3e38f;
-        target_next = target_at(r.row + r.step);
-        scale_next = scale_at(r.row + r.step, target_next);
-        r.wait();
+        float g = target < 0 ? 0.0f : MEAN ? mean_scale : row_scale<T, MEAN>(a, r.row, target);
+        float logit = target >= 0 ? widen(a.logits[r.row * a.vocab + target]) : 0.0f;
+        target_next = r.row + r.step < a.rows ? target_of(a, r.row + r.step) : -1;
+        softmax_stats s;
+        pack<T> x[VECS];
+        float top = -3e38f;
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            if (!r.has(v))
-                continue;
-            pack<T> x = r.get(0, v);
-#pragma unroll
-            for (int i = 0; i < size; i++) {
-                e[v][i] = x[i];
-                top = fmaxf(top, x[i]);
-            }
-        }
-        softmax_stats s;
-        top = r.has(0) ? top * log2_e : top;
-        s.top = top;
-#pragma unroll
-        for (int v = 0; v < VECS; v++)
+            r.wait_one();
+            x[v] = r.get(0, v);
+            r.release(v);
             if (r.has(v))
 #pragma unroll
-                for (int i = 0; i < size; i++) {
-                    e[v][i] = exp2_of(fmaf(e[v][i], log2_e, -top));
-                    s.sum += e[v][i];
-                }
+                for (int i = 0; i < size; i++)
+                    top = fmaxf(top, x[v][i]);
+        }
+        s.top = top = r.has(0) ? top * log2_e : top;
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            pin(x[v]);
+            if (!r.has(v))
+                continue;
+#pragma unroll
+            for (int i = 0; i < size; i++) {
+                float e = exp2_of(fmaf(x[v][i], log2_e, -top));
+                if constexpr (sizeof(T) == 4)
+                    x[v].word[i] = __float_as_uint(e);
+                s.sum += e;
+            }
+        }
         join_block(s, room[turn & 1]);
-        r.refill(turn == 0);
 #if __CUDA_ARCH__ >= 900
         if (cluster > 1) {
             float send[2] = { s.top, s.sum };
             auto all = exchange(mail, turn, rank, cluster, send);
             s = softmax_stats();
+#pragma unroll 1
             for (int p = 0; p < cluster; p++)
                 join(s, all[p][0], all[p][1]);
         }
 #endif
-        float factor = exp2_of(top - s.top) / s.sum * g;
+        float factor = g / s.sum * (sizeof(T) == 4 ? exp2_of(top - s.top) : 1.0f);
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
+            pin(x[v]);
             if (!r.has(v))
                 continue;
             unpacked<T> d;
-            int hit = target - r.at(v);
 #pragma unroll
             for (int i = 0; i < size; i++)
-                d.set(i, e[v][i] * factor);
-            if (hit >= 0 && hit < size) {
-                float logit = 0;
-#pragma unroll
-                for (int i = 0; i < size; i++)
-                    if (i == hit) {
-                        logit = r.get(0, v)[i];
-                        d.set(i, cross_entropy_gradient(logit, s.top, 1.0f / s.sum, true, g));
-                    }
-                put_loss<T, MEAN>(a, r.row, s, target, logit);
-            }
+                d.set(i, (sizeof(T) == 4 ? x[v][i] : exp2_of(fmaf(x[v].again(i), log2_e, -s.top))) * factor);
             store_once(a.dlogits + r.offset(v), d);
         }
-        if (rank == 0 && threadIdx.x == 0) {
+        int column = target - r.start;
+        if (target >= 0 && column >= 0 && column < r.width && column / size % CROSS_ENTROPY_FULL_THREADS == (int)threadIdx.x) {
+            /* the thread that wrote the target's gradient writes it again, less g */
+            a.dlogits[r.row * a.vocab + target] = narrow<T>(cross_entropy_gradient(logit, s.top, 1.0f / s.sum, true, g));
+        }
+        if (rank == turn % cluster && threadIdx.x == 0) {
             put_stats(a, r.row, s);
-            if (target < 0)
-                put_loss<T, MEAN>(a, r.row, s, target, 0);
+            put_loss<T, MEAN>(a, r.row, s, target, logit);
         }
     }
 }
@@ -297,6 +298,10 @@ __global__ void __launch_bounds__(ring_threads, 1) cross_entropy_full(const __gr
 template <typename T, bool ALL> __global__ void __launch_bounds__(1024) cross_entropy_mean(const __grid_constant__ cross_entropy_args<T> a)
 {
     double sum = 0, valid = 0;
+    if (ALL)
+        wait_for_previous();
+    else
+        let_next_start();
 #pragma unroll 4
     for (int64_t row = threadIdx.x; row < a.rows; row += 1024) {
         valid += target_of(a, row) >= 0 ? 1.0 : 0.0;
@@ -332,21 +337,26 @@ template <typename T, int W, bool MEAN> inline cudaError_t cross_entropy_forward
 
 template <typename T, int W, bool MEAN> inline cudaError_t cross_entropy_backward_call(const cross_entropy_args<T> &a, cudaStream_t stream)
 {
-    int tile = CROSS_ENTROPY_THREADS * CROSS_ENTROPY_UNROLL * W, pieces = (a.vocab + tile - 1) / tile;
+    int tile = CROSS_ENTROPY_THREADS * cross_entropy_unroll<W> * W, pieces = (a.vocab + tile - 1) / tile;
     int64_t units = a.rows * pieces, blocks = units < 0x7fffffff ? units : 0x7fffffff;
     cross_entropy_backward<T, W, MEAN><<<(unsigned)blocks, CROSS_ENTROPY_THREADS, 0, stream>>>(a, pieces);
     return cudaGetLastError();
 }
 
 /* False if the row does not fit. */
-template <typename T, int VECS, bool MEAN> inline bool cross_entropy_full_launch(const cross_entropy_args<T> &a, cudaStream_t stream, cudaError_t *error)
+template <typename T, int VECS, bool MEAN>
+inline bool cross_entropy_full_launch(const cross_entropy_args<T> &a, cudaStream_t stream, cudaError_t *error)
 {
-    using ring = row_ring<T, ring_threads, VECS, 1>;
+    using shape = row_stream<T, CROSS_ENTROPY_FULL_THREADS, VECS, 1, VECS>;
     constexpr auto kernel = cross_entropy_full<T, VECS, MEAN>;
-    int cluster = cluster_of(a.vocab, ring::width), fit = cluster ? resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes) : 0;
+    int cluster = cluster_of(a.vocab, shape::width), fit = 0;
+    if (cluster > 0)
+        fit = resident_clusters<kernel>(cluster, CROSS_ENTROPY_FULL_THREADS, shape::shared_bytes);
     if (fit == 0)
         return false;
-    cluster_launch l(a.rows < fit ? a.rows : fit, cluster, ring_threads, ring::shared_bytes, stream);
+    cluster_launch l(a.rows < fit ? a.rows : fit, cluster, CROSS_ENTROPY_FULL_THREADS, shape::shared_bytes, stream);
+    if (MEAN)
+        l.early(); /* behind cross_entropy_mean */
     *error = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
     return true;
 }
@@ -360,12 +370,9 @@ template <typename T, bool MEAN> inline cudaError_t cross_entropy_full_call(cons
         return e != cudaSuccess ? e : cross_entropy_backward_call<T, 1, MEAN>(a, stream);
     }
     int packs = a.vocab / pack<T>::size;
-    if (packs <= 1024 ? cross_entropy_full_launch<T, 2, MEAN>(a, stream, &e)
-        : packs <= 2048 ? cross_entropy_full_launch<T, 4, MEAN>(a, stream, &e) : cross_entropy_full_launch<T, 8, MEAN>(a, stream, &e))
+    if (packs <= 1024 ? cross_entropy_full_launch<T, 1, MEAN>(a, stream, &e)
+        : packs <= 4096 ? cross_entropy_full_launch<T, 4, MEAN>(a, stream, &e) : cross_entropy_full_launch<T, 8, MEAN>(a, stream, &e))
         return e;
-    if constexpr (sizeof(T) == 4) /* as many exponentials as registers hold */
-        if (cross_entropy_full_launch<T, 12, MEAN>(a, stream, &e))
-            return e;
     e = cross_entropy_forward_call<T, pack<T>::size, MEAN>(a, stream);
     return e != cudaSuccess ? e : cross_entropy_backward_call<T, pack<T>::size, MEAN>(a, stream);
 }
@@ -380,11 +387,7 @@ template <typename T, bool MEAN> inline cudaError_t cross_entropy_pass(enum ki_p
         cross_entropy_mean<T, false><<<1, 1024, 0, stream>>>(a);
     cudaError_t e = pass == KI_FULL ? cross_entropy_full_call<T, MEAN>(a, stream)
         : packed ? cross_entropy_forward_call<T, pack<T>::size, MEAN>(a, stream) : cross_entropy_forward_call<T, 1, MEAN>(a, stream);
-    if (MEAN && e == cudaSuccess) {
-        cross_entropy_mean<T, true><<<1, 1024, 0, stream>>>(a);
-        e = cudaGetLastError();
-    }
-    return e;
+    return e != cudaSuccess || !MEAN ? e : launch_after(cross_entropy_mean<T, true>, dim3(1), dim3(1024), stream, a);
 }
 
 }

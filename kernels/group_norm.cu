@@ -142,6 +142,8 @@ __global__ void __launch_bounds__(group_threads(VECS)) group_norm_groups(const _
             if constexpr (BACKWARD)
                 dy[v] = load_once(a.dy + from + at(v));
         }
+    if (BACKWARD)
+        let_next_start();
     if (!FORWARD) {
         mu = a.mean[blockIdx.x];
         rs = a.rstd[blockIdx.x];
@@ -282,7 +284,7 @@ template <typename T, bool FORWARD, bool BACKWARD> cudaError_t launch_pass(const
         start.template operator()<8>();
     cudaError_t e = cudaGetLastError();
     if (e == cudaSuccess && BACKWARD)
-        e = launch_affine_sums(a.partial, (int)a.batch, (int64_t)a.groups * a.each, a.dweight, a.dbias, stream);
+        e = launch_column_sums(a.partial, (int)a.batch, (int64_t)a.groups * a.each, a.dweight, a.dbias, stream);
     return e;
 }
 

@@ -96,11 +96,13 @@ struct moments {
 template <typename F> __device__ inline moments join(int blocks, float total, F &&of)
 {
     moments all = { 0, 0 };
+#pragma unroll 1
     for (int p = 0; p < blocks; p++) {
         float3 m = of(p);
         all.mean += m.x * m.y;
     }
     all.mean /= total;
+#pragma unroll 1
     for (int p = 0; p < blocks; p++) {
         float3 m = of(p);
         all.squares += m.z + m.x * (m.y - all.mean) * (m.y - all.mean);
@@ -167,131 +169,160 @@ __global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slic
     }
 }
 
-/* LayerNorm backward, and full when FULL:
+/* LayerNorm with FORWARD, its gradients with BACKWARD, both at once with both:
  * n = (x - mu) rs, y = n w + b; q = dy w, dx = rs (q - n mean(q n) - mean q), dw = sum_r dy n, db = sum_r dy
  * x, y, dy, dx [rows, hidden]   weight, bias [hidden]   mean, rstd [rows]   partial [clusters, 2, hidden]   sums in fp32
- * grid (clusters * blocks a cluster)  block (512): row_ring.cuh. FULL takes sums about the mean of the block, and corrects them
- * when blocks exchange theirs. Weight, dw and db stay in registers from row to row; affine_sums adds up the clusters.
+ * grid (clusters * blocks a cluster)  block (512): row_ring.cuh. FORWARD takes sums about the mean of the warp, then corrects them to
+ * that of the block and of the row. Weight, dw and db stay in registers from row to row; column_sums adds up the clusters.
  * needs hidden % pack == 0; clusters of more than one block need sm_90
- * bytes 3 rows hidden s (FULL 4) + 16 clusters hidden for the partial sums */
-template <typename T> constexpr int ring_vecs = sizeof(T) == 4 ? 4 : 2; /* two column sums an element in registers */
+ * bytes 2 rows hidden s (BACKWARD 3, both 4) + 16 clusters hidden for the partial sums */
+/* Backward holds two column sums an element in registers. */
+template <typename T, bool BACKWARD> constexpr int ring_vecs = !BACKWARD ? 8 : sizeof(T) == 4 ? 4 : 2;
 
-template <typename T, int THREADS, bool FULL>
-__global__ void __launch_bounds__(ring_threads, 1) layer_norm_backward(const __grid_constant__ args<T> a, int cluster)
+template <typename T, int THREADS, bool FORWARD, bool BACKWARD>
+__global__ void __launch_bounds__(ring_threads, 1) layer_norm_rows(const __grid_constant__ args<T> a, int cluster)
 {
-    constexpr int size = pack<T>::size, VECS = ring_vecs<T>;
-    using ring = row_ring<T, THREADS, VECS, 2>;
+    constexpr int size = pack<T>::size, VECS = ring_vecs<T, BACKWARD>, dy_at = BACKWARD ? 1 : 0;
+    constexpr int sum_count = FORWARD && BACKWARD ? 4 : 2; /* of a row: [sum of x, squares], [sum of q, of q (x - mu)] */
+    constexpr int squares = 1, q = BACKWARD && FORWARD ? 2 : 0, qx = q + 1;
+    using ring = row_ring<T, THREADS, VECS, BACKWARD ? 2 : 1>;
     extern __shared__ __align__(128) unsigned char raw[];
     __shared__ unsigned long long barriers[ring::groups * ring::stages];
-    __shared__ float rooms[2][ring::groups][(FULL ? 3 : 2) * THREADS / warp], means[ring::groups][THREADS / warp];
-    [[maybe_unused]] __shared__ cluster_mail<FULL ? 4 : 2> mail;
+    __shared__ float rooms[2][ring::groups][sum_count * THREADS / warp], counts[ring::groups][THREADS / warp];
+    [[maybe_unused]] __shared__ cluster_mail<sum_count> mail;
     int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
     ring s;
+    s.source[dy_at] = a.dy;
     s.source[0] = a.x;
-    s.source[1] = a.dy;
     s.rows = a.rows;
     s.length = a.hidden;
     s.begin(raw, barriers, first, gridDim.x / cluster, rank);
 
-    pack<T> w[VECS];
-    float dw[VECS][size] = {}, db[VECS][size] = {};
+    pack<T> w[VECS], b[BACKWARD ? 1 : VECS];
+    [[maybe_unused]] float dw[VECS][size] = {}, db[VECS][size] = {};
+    int mine = 0;
 #pragma unroll
-    for (int v = 0; v < VECS; v++)
+    for (int v = 0; v < VECS; v++) {
+        mine += s.has(v) ? size : 0;
         w[v] = s.has(v) ? load_shared(a.weight + s.at(v)) : pack<T>{};
+        if (!BACKWARD)
+            b[BACKWARD ? 0 : v] = s.has(v) ? load_shared(a.bias + s.at(v)) : pack<T>{};
+    }
+    float count = (float)__reduce_add_sync(0xffffffffu, mine); /* of the warp */
+    if (threadIdx.x % warp == 0)
+        counts[s.group][s.member / warp] = count;
 #if __CUDA_ARCH__ >= 900
     if (cluster > 1)
         open(mail);
 #endif
-    auto kept = [&](const float *of, int64_t row) { return !FULL && row < a.rows ? of[row] : 0.0f; };
+    auto kept = [&](const float *of, int64_t row) { return !FORWARD && row < a.rows ? of[row] : 0.0f; };
     float mu_next = kept(a.mean, s.row), rs_next = kept(a.rstd, s.row), part = 1.0f / (float)a.hidden;
     for (int turn = 0; s.row < a.rows; s.next(), turn++) {
-        float mu = mu_next, rs = rs_next, sums[FULL ? 3 : 2] = {}; /* q, q (x - mu), (x - mu)^2 */
+        float mu = mu_next, rs = rs_next, sums[sum_count] = {};
         mu_next = kept(a.mean, s.row + s.step);
         rs_next = kept(a.rstd, s.row + s.step);
         s.wait();
-        if constexpr (FULL) {
-            float total[1] = { 0 };
+        if constexpr (FORWARD) {
 #pragma unroll
             for (int v = 0; v < VECS; v++) {
                 pack<T> x = s.get(0, v);
 #pragma unroll
                 for (int i = 0; i < size; i++)
-                    total[0] += x[i];
+                    sums[0] += x[i];
             }
-            group_sum<THREADS>(total, means[s.group], s.group);
-            mu = total[0] / fmaxf(s.count(rank), 1.0f);
+            sums[0] = warp_sum(sums[0]);
+            mu = count > 0 ? sums[0] / count : 0.0f; /* of the warp, for now */
         }
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = s.get(0, v), dy = s.get(1, v);
+            pack<T> x = s.get(0, v), dy = s.get(dy_at, v);
             pin(w[v]);
             if (!s.has(v))
                 continue;
 #pragma unroll
             for (int i = 0; i < size; i++) {
-                float centred = x[i] - mu, q = dy[i] * w[v][i];
-                sums[0] += q;
-                sums[1] += q * centred;
-                if constexpr (FULL)
-                    sums[2] += centred * centred;
+                float centred = x[i] - mu;
+                if constexpr (BACKWARD) {
+                    float g = dy[i] * w[v][i];
+                    sums[q] += g;
+                    sums[qx] += g * centred;
+                }
+                if constexpr (FORWARD)
+                    sums[squares] += centred * centred;
             }
         }
-        group_sum<THREADS>(sums, rooms[turn & 1][s.group], s.group);
+        if constexpr (FORWARD) {
+            for (int n = 1; n < sum_count; n++)
+                sums[n] = warp_sum(sums[n]);
+            group_moments<THREADS>(sums, count, counts[s.group], s.count(rank), rooms[turn & 1][s.group], s.group);
+        } else {
+            group_sum<THREADS>(sums, rooms[turn & 1][s.group], s.group);
+        }
         s.refill(turn == 0);
 #if __CUDA_ARCH__ >= 900
         if (cluster > 1) {
-            if constexpr (FULL) {
-                float send[4] = { sums[0], sums[1], mu, sums[2] };
-                auto all = exchange(mail, turn, rank, cluster, send);
-                moments m = join(cluster, (float)a.hidden, [&](int p) { return make_float3(s.count(p), all[p][2], all[p][3]); });
-                mu = m.mean;
-                sums[0] = sums[1] = 0;
-                sums[2] = m.squares;
+            auto all = exchange(mail, turn, rank, cluster, sums);
+            if constexpr (FORWARD) {
+                moments m = join(cluster, (float)a.hidden, [&](int p) { return make_float3(s.count(p), all[p][0], all[p][squares]); });
+                sums[0] = m.mean;
+                sums[squares] = m.squares;
+            }
+            if constexpr (BACKWARD) {
+                sums[q] = sums[qx] = 0;
+#pragma unroll 1
                 for (int p = 0; p < cluster; p++) {
-                    sums[0] += all[p][0];
-                    sums[1] += all[p][1] + all[p][0] * (all[p][2] - mu);
-                }
-            } else {
-                auto all = exchange(mail, turn, rank, cluster, sums);
-                sums[0] = sums[1] = 0;
-                for (int p = 0; p < cluster; p++) {
-                    sums[0] += all[p][0];
-                    sums[1] += all[p][1];
+                    sums[q] += all[p][q];
+                    sums[qx] += all[p][qx] + (FORWARD ? all[p][q] * (all[p][0] - sums[0]) : 0.0f);
                 }
             }
         }
 #endif
-        if constexpr (FULL) {
-            rs = 1.0f / sqrtf(sums[2] * part + a.eps);
+        if constexpr (FORWARD) {
+            mu = sums[0];
+            rs = 1.0f / sqrtf(sums[squares] * part + a.eps);
             if (a.mean && rank == 0 && s.member == 0) {
                 a.mean[s.row] = mu;
                 a.rstd[s.row] = rs;
             }
         }
-        float c1 = sums[1] * rs * part, c2 = sums[0] * part;
+        float c1 = 0, c2 = 0;
+        if constexpr (BACKWARD) {
+            c1 = sums[qx] * rs * part;
+            c2 = sums[q] * part;
+        }
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = s.get(0, v), dy = s.get(1, v), bias = FULL && s.has(v) ? load_shared(a.bias + s.at(v)) : pack<T>{};
+            pack<T> x = s.get(0, v), dy = s.get(dy_at, v), bias = {};
+            if constexpr (!BACKWARD)
+                bias = b[v];
+            else if (FORWARD && s.has(v))
+                bias = load_shared(a.bias + s.at(v));
             unpacked<T> y, dx;
             pin(w[v]);
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 float n = (x[i] - mu) * rs;
                 dx.set(i, rs * (dy[i] * w[v][i] - n * c1 - c2));
-                dw[v][i] += dy[i] * n;
-                db[v][i] += dy[i];
+                if constexpr (BACKWARD) {
+                    dw[v][i] += dy[i] * n;
+                    db[v][i] += dy[i];
+                }
                 y.set(i, n * w[v][i] + bias[i]);
             }
             if (!s.has(v))
                 continue;
-            store_once(a.dx + s.offset(v), dx);
-            if (FULL)
+            if (BACKWARD)
+                store_once(a.dx + s.offset(v), dx);
+            if (FORWARD)
                 store_once(a.y + s.offset(v), y);
         }
     }
-    float *to = a.partial + (int64_t)first * 2 * a.hidden;
-    put_columns<ring, VECS>(s, (float *)raw, to, [&](int v, int i) { return dw[v][i]; });
-    put_columns<ring, VECS>(s, (float *)raw, to + a.hidden, [&](int v, int i) { return db[v][i]; });
+    let_next_start();
+    if constexpr (BACKWARD) {
+        float *to = a.partial + (int64_t)first * 2 * a.hidden;
+        put_columns<ring, VECS>(s, (float *)raw, to, [&](int v, int i) { return dw[v][i]; });
+        put_columns<ring, VECS>(s, (float *)raw, to + a.hidden, [&](int v, int i) { return db[v][i]; });
+    }
 }
 
 /* Any hidden, element by element, for rows that do not divide into packs or are too long for the kernel above.
@@ -336,41 +367,54 @@ __global__ void __launch_bounds__(512) layer_norm_any(const __grid_constant__ ar
     }
 }
 
+/* In a ring, where the row fits; `parts` gets the rows of `partial` written. */
+template <typename T, bool FORWARD, bool BACKWARD> bool launch_rows(const args<T> &a, int *parts, cudaStream_t stream, cudaError_t *error)
+{
+    constexpr int vecs = ring_vecs<T, BACKWARD>;
+    bool done = false;
+    if (a.hidden % pack<T>::size == 0)
+        with_row_ring<vecs>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
+            if constexpr (BACKWARD || THREADS == ring_threads) { /* forward, only rows too long for row_slice come here */
+                using ring = row_ring<T, THREADS, vecs, BACKWARD ? 2 : 1>;
+                constexpr auto kernel = layer_norm_rows<T, THREADS, FORWARD, BACKWARD>;
+                int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
+                if (fit == 0)
+                    return;
+                done = true;
+                *parts = (int)row_blocks(a.rows, ring::groups, BACKWARD && fit > PARTS_LIMIT ? PARTS_LIMIT : fit);
+                cluster_launch l(*parts, cluster, ring_threads, ring::shared_bytes, stream);
+                *error = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
+            }
+        });
+    return done;
+}
+
+/* Rows that registers hold one by one; longer ones in a ring; `parts` blocks where neither takes them. */
 template <typename T> cudaError_t forward(const args<T> &a, int parts, cudaStream_t stream)
 {
     cudaError_t e = cudaSuccess;
-    bool done = a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff
-        && with_row_slice(a.hidden / pack<T>::size, [&]<int THREADS, int VECS>(int cluster) {
-               e = launch_slices<layer_norm_forward<T, THREADS, VECS>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
-           });
-    if (done)
+    int64_t packs = a.hidden / pack<T>::size;
+    if (a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff && packs <= 2048) {
+        with_row_slice(packs, [&]<int THREADS, int VECS>(int cluster) {
+            e = launch_slices<layer_norm_forward<T, THREADS, VECS>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
+        });
+        return e;
+    }
+    if (launch_rows<T, true, false>(a, &parts, stream, &e))
         return e;
     layer_norm_any<T, true, false><<<(unsigned)parts, 512, 0, stream>>>(a);
     return cudaGetLastError();
 }
 
 /* The ring kernel where it fits, else the plain one with `parts` blocks. */
-template <typename T, bool FULL> cudaError_t backward(const args<T> &a, int parts, cudaStream_t stream)
+template <typename T, bool FORWARD> cudaError_t backward(const args<T> &a, int parts, cudaStream_t stream)
 {
     cudaError_t e = cudaSuccess;
-    bool done = false;
-    if (a.hidden % pack<T>::size == 0)
-        with_row_ring<ring_vecs<T>>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
-            using ring = row_ring<T, THREADS, ring_vecs<T>, 2>;
-            constexpr auto kernel = layer_norm_backward<T, THREADS, FULL>;
-            int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
-            if (fit == 0)
-                return;
-            done = true;
-            parts = (int)row_blocks(a.rows, ring::groups, fit < PARTS_LIMIT ? fit : PARTS_LIMIT);
-            cluster_launch l(parts, cluster, ring_threads, ring::shared_bytes, stream);
-            e = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
-        });
-    if (!done) {
-        layer_norm_any<T, FULL, true><<<(unsigned)parts, 512, 0, stream>>>(a);
+    if (!launch_rows<T, FORWARD, true>(a, &parts, stream, &e)) {
+        layer_norm_any<T, FORWARD, true><<<(unsigned)parts, 512, 0, stream>>>(a);
         e = cudaGetLastError();
     }
-    return e != cudaSuccess ? e : launch_affine_sums(a.partial, parts, a.hidden, a.dweight, a.dbias, stream);
+    return e != cudaSuccess ? e : launch_column_sums(a.partial, parts, a.hidden, a.dweight, a.dbias, stream);
 }
 
 }

@@ -60,6 +60,7 @@ __device__ inline double block_total(double v)
 template <typename T> __global__ void __launch_bounds__(1024) loss_total(const double *partial, int parts, double factor, T *loss)
 {
     double v = 0;
+    wait_for_previous();
 #pragma unroll 8
     for (int p = threadIdx.x; p < parts; p += 1024)
         v += partial[p];

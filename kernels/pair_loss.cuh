@@ -112,9 +112,9 @@ inline cudaError_t pair_loss_pass(enum ki_pass pass, pair_loss_args<T> a, int64_
         pair_loss<T, L, true, true><<<grid, PAIR_THREADS, 0, stream>>>(a, of);
     else
         pair_loss<T, L, true, false><<<grid, PAIR_THREADS, 0, stream>>>(a, of);
-    if (pass != KI_BACKWARD)
-        loss_total<T><<<1, 1024, 0, stream>>>(a.partial, (int)grid, L::factor / (double)tokens, loss);
-    return cudaGetLastError();
+    cudaError_t e = cudaGetLastError();
+    return e != cudaSuccess || pass == KI_BACKWARD ? e
+        : launch_after(loss_total<T>, dim3(1), dim3(1024), stream, a.partial, (int)grid, L::factor / (double)tokens, loss);
 }
 
 }

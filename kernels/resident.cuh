@@ -20,29 +20,30 @@ template <auto KERNEL> inline int resident_blocks(int threads, size_t shared_byt
     return known = count * multiprocessors();
 }
 
-/* Whether the current device has clusters; asked once a thread. */
-inline bool has_clusters()
-{
-    static thread_local int major = device_attribute(cudaDevAttrComputeCapabilityMajor);
-    return major >= 9;
-}
-
 /* Blocks of a launch in clusters of 1, 2, 4 or 8, which it owns. */
 struct cluster_launch {
-    cudaLaunchAttribute size = { .id = cudaLaunchAttributeClusterDimension };
+    cudaLaunchAttribute attribute[2] = { { .id = cudaLaunchAttributeClusterDimension } };
     cudaLaunchConfig_t config = {};
 
     cluster_launch(int64_t clusters, int cluster, int threads, size_t shared_bytes, cudaStream_t stream)
     {
-        size.val.clusterDim = { (unsigned)cluster, 1, 1 };
+        attribute[0].val.clusterDim = { (unsigned)cluster, 1, 1 };
         config.gridDim = dim3((unsigned)(clusters * cluster));
         config.blockDim = dim3((unsigned)threads);
         config.dynamicSmemBytes = shared_bytes;
         config.stream = stream;
-        config.attrs = &size;
+        config.attrs = attribute;
         config.numAttrs = cluster > 1 ? 1u : 0u;
     }
     cluster_launch(const cluster_launch &) = delete;
+    /* See launch_after(). */
+    void early()
+    {
+        if (!has_clusters())
+            return;
+        attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
 };
 
 /* How many clusters of 1, 2, 4 or 8 blocks of KERNEL the device holds at once; 0 if it cannot. */

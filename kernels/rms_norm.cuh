@@ -33,7 +33,8 @@ template <typename T> __device__ inline pack<T> add(const pack<T> &a, const pack
  * needs hidden % pack == 0
  * bytes 2 rows hidden s + hidden s; ADD 4 rows hidden s + hidden s */
 template <typename T, int THREADS, int VECS, bool ADD>
-__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(ADD || THREADS == warp ? 2 : 1)) rms_norm_forward(const __grid_constant__ rms_norm_args<T> a, int cluster)
+__global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slice<T, THREADS, VECS>::blocks(ADD || THREADS == warp ? 2 : 1))
+    rms_norm_forward(const __grid_constant__ rms_norm_args<T> a, int cluster)
 {
     __shared__ float room[warp];
     __shared__ float slots[8][1];
@@ -77,41 +78,41 @@ __global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slic
     }
 }
 
-/* RMSNorm backward, and full when FULL: m = dy w, dx = ds + r m - s r^3 / hidden * sum_h(m s), dw = sum_r dy s r (ds with ADD only)
+/* RMSNorm with FORWARD, its gradients with BACKWARD, both at once with both (FULL):
+ * m = dy w, dx = ds + r m - s r^3 / hidden * sum_h(m s), dw = sum_r dy s r (ds with ADD only)
  * x or s, residual, dy, ds, y, sum, dx [rows, hidden]   weight [hidden]   partial [clusters, hidden] fp32: sums of dw
- * grid (clusters * blocks a cluster)  block (512): row_ring.cuh; the two sums of a row cross the cluster as cluster.cuh has it;
+ * grid (clusters * blocks a cluster)  block (512): row_ring.cuh; the sums of a row cross the cluster as cluster.cuh has it;
  * weight and dw stay in registers from row to row; column_sums adds up the clusters
  * needs hidden % pack == 0; clusters of more than one block need sm_90
  * bytes 3 rows hidden s + 2 hidden s (ADD 4; FULL 4; ADD and FULL 7) + 8 clusters hidden for the partial sums */
-template <bool ADD, bool FULL> struct rms_norm_ring {
-    static constexpr int inputs = 2 + (ADD ? 1 : 0) + (ADD && FULL ? 1 : 0), vecs = ADD ? 2 : 4;
+template <bool ADD, bool FORWARD, bool BACKWARD> struct rms_norm_ring {
+    static constexpr int inputs = (BACKWARD ? 2 : 1) + (ADD ? 1 : 0) + (ADD && FORWARD && BACKWARD ? 1 : 0), vecs = ADD && BACKWARD ? 2 : ADD || BACKWARD ? 4 : 8;
     template <typename T, int THREADS> using of = row_ring<T, THREADS, vecs, inputs>;
 };
 
-template <typename T, int THREADS, bool ADD, bool FULL>
-__global__ void __launch_bounds__(ring_threads, 1) rms_norm_backward(const __grid_constant__ rms_norm_args<T> a, int cluster)
+template <typename T, int THREADS, bool ADD, bool FORWARD, bool BACKWARD>
+__global__ void __launch_bounds__(ring_threads, 1) rms_norm_rows(const __grid_constant__ rms_norm_args<T> a, int cluster)
 {
-    using shape = rms_norm_ring<ADD, FULL>;
+    using shape = rms_norm_ring<ADD, FORWARD, BACKWARD>;
     using ring = typename shape::template of<T, THREADS>;
     constexpr int size = pack<T>::size, VECS = shape::vecs;
+    constexpr int dy_at = BACKWARD ? 1 : 0, ds_at = ADD && BACKWARD ? 2 : 0, residual_at = shape::inputs - 1;
     extern __shared__ __align__(128) unsigned char raw[];
     __shared__ unsigned long long barriers[ring::groups * ring::stages];
     __shared__ float rooms[2][ring::groups][2 * THREADS / warp];
     [[maybe_unused]] __shared__ cluster_mail<2> mail;
     int rank = blockIdx.x % cluster, first = blockIdx.x / cluster;
     ring s;
-    s.source[0] = FULL || !ADD ? a.x : a.s;
-    s.source[1] = a.dy;
-    if constexpr (ADD)
-        s.source[2] = a.ds;
-    if constexpr (ADD && FULL)
-        s.source[3] = a.residual;
+    s.source[residual_at] = a.residual;
+    s.source[ds_at] = a.ds;
+    s.source[dy_at] = a.dy;
+    s.source[0] = FORWARD || !ADD ? a.x : a.s;
     s.rows = a.rows;
     s.length = a.hidden;
     s.begin(raw, barriers, first, gridDim.x / cluster, rank);
 
     pack<T> w[VECS];
-    float dw[VECS][size] = {};
+    [[maybe_unused]] float dw[VECS][size] = {};
 #pragma unroll
     for (int v = 0; v < VECS; v++)
         w[v] = s.has(v) ? load_shared(a.weight + s.at(v)) : pack<T>{};
@@ -120,8 +121,8 @@ __global__ void __launch_bounds__(ring_threads, 1) rms_norm_backward(const __gri
         open(mail);
 #endif
     auto summed = [&](int v) {
-        if constexpr (ADD && FULL)
-            return add(s.get(0, v), s.get(3, v));
+        if constexpr (ADD && FORWARD)
+            return add(s.get(0, v), s.get(residual_at, v));
         else
             return s.get(0, v);
     };
@@ -131,12 +132,13 @@ __global__ void __launch_bounds__(ring_threads, 1) rms_norm_backward(const __gri
         s.wait();
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = summed(v), dy = s.get(1, v);
+            pack<T> x = summed(v), dy = s.get(dy_at, v);
             pin(w[v]);
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 sums[0] += x[i] * x[i];
-                sums[1] += x[i] * (dy[i] * w[v][i]);
+                if (BACKWARD)
+                    sums[1] += x[i] * (dy[i] * w[v][i]);
             }
         }
         group_sum<THREADS>(sums, rooms[turn & 1][s.group], s.group);
@@ -154,26 +156,30 @@ __global__ void __launch_bounds__(ring_threads, 1) rms_norm_backward(const __gri
         float r = 1.0f / sqrtf(sums[0] * part + a.eps), c = r * r * r * part * sums[1];
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = summed(v), dy = s.get(1, v), ds = s.get(ADD ? 2 : 0, v);
+            pack<T> x = summed(v), dy = s.get(dy_at, v), ds = s.get(ds_at, v);
             unpacked<T> dx, y;
             pin(w[v]);
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 float normal = x[i] * r;
-                dw[v][i] += dy[i] * normal;
+                if (BACKWARD)
+                    dw[v][i] += dy[i] * normal;
                 dx.set(i, (ADD ? ds[i] : 0.0f) + (r * (dy[i] * w[v][i]) - c * x[i]));
                 y.set(i, normal * w[v][i]);
             }
             if (!s.has(v))
                 continue;
-            store_once(a.dx + s.offset(v), dx);
-            if (FULL)
+            if (BACKWARD)
+                store_once(a.dx + s.offset(v), dx);
+            if (FORWARD)
                 store_once(a.y + s.offset(v), y);
-            if (FULL && ADD)
+            if (FORWARD && ADD)
                 store_once(a.sum + s.offset(v), x);
         }
     }
-    put_columns<ring, VECS>(s, (float *)raw, a.partial + (int64_t)first * a.hidden, [&](int v, int i) { return dw[v][i]; });
+    let_next_start();
+    if constexpr (BACKWARD)
+        put_columns<ring, VECS>(s, (float *)raw, a.partial + (int64_t)first * a.hidden, [&](int v, int i) { return dw[v][i]; });
 }
 
 /* Any hidden, element by element, for rows that do not divide into packs or are too long for the kernels above.
@@ -215,43 +221,57 @@ __global__ void __launch_bounds__(512) rms_norm_any(const __grid_constant__ rms_
     }
 }
 
-template <typename T, bool ADD> inline cudaError_t rms_norm_forward_call(const rms_norm_args<T> &a, int parts, cudaStream_t stream)
+/* In a ring, where the row fits; `parts` gets the rows of `partial` written, `limit` at most. */
+template <typename T, bool ADD, bool FORWARD, bool BACKWARD>
+inline bool rms_norm_rows_launch(const rms_norm_args<T> &a, int *parts, int limit, cudaStream_t stream, cudaError_t *error)
+{
+    using shape = rms_norm_ring<ADD, FORWARD, BACKWARD>;
+    bool done = false;
+    if (a.hidden % pack<T>::size == 0)
+        with_row_ring<shape::vecs>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
+            if constexpr (BACKWARD || THREADS == ring_threads) { /* forward, only rows too long for row_slice come here */
+                using ring = typename shape::template of<T, THREADS>;
+                constexpr auto kernel = rms_norm_rows<T, THREADS, ADD, FORWARD, BACKWARD>;
+                int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
+                if (fit == 0)
+                    return;
+                done = true;
+                *parts = (int)row_blocks(a.rows, ring::groups, BACKWARD && fit > limit ? limit : fit);
+                cluster_launch l(*parts, cluster, ring_threads, ring::shared_bytes, stream);
+                *error = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
+            }
+        });
+    return done;
+}
+
+/* Rows that registers hold one by one; longer ones in a ring; `parts` blocks where neither takes them. */
+template <typename T, bool ADD>
+inline cudaError_t rms_norm_forward_call(const rms_norm_args<T> &a, int parts, int limit, cudaStream_t stream)
 {
     cudaError_t e = cudaSuccess;
-    bool done = a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff
-        && with_row_slice(a.hidden / pack<T>::size, [&]<int THREADS, int VECS>(int cluster) {
-               e = launch_slices<rms_norm_forward<T, THREADS, VECS, ADD>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
-           });
-    if (done)
+    int64_t packs = a.hidden / pack<T>::size;
+    if (a.hidden % pack<T>::size == 0 && a.rows < 0x0fffffff && packs <= 2048) {
+        with_row_slice(packs, [&]<int THREADS, int VECS>(int cluster) {
+            e = launch_slices<rms_norm_forward<T, THREADS, VECS, ADD>, row_slice<T, THREADS, VECS>>(a, a.rows, cluster, stream);
+        });
+        return e;
+    }
+    if (rms_norm_rows_launch<T, ADD, true, false>(a, &parts, limit, stream, &e))
         return e;
     rms_norm_any<T, ADD, true, false><<<(unsigned)parts, 512, 0, stream>>>(a);
     return cudaGetLastError();
 }
 
 /* The ring kernel where it fits, else the plain one with `parts` blocks. */
-template <typename T, bool ADD, bool FULL>
+template <typename T, bool ADD, bool FORWARD>
 inline cudaError_t rms_norm_backward_call(const rms_norm_args<T> &a, int parts, int limit, cudaStream_t stream)
 {
-    using shape = rms_norm_ring<ADD, FULL>;
     cudaError_t e = cudaSuccess;
-    bool done = false;
-    if (a.hidden % pack<T>::size == 0)
-        with_row_ring<shape::vecs>(a.hidden / pack<T>::size, [&]<int THREADS>(int cluster) {
-            using ring = typename shape::template of<T, THREADS>;
-            constexpr auto kernel = rms_norm_backward<T, THREADS, ADD, FULL>;
-            int fit = resident_clusters<kernel>(cluster, ring_threads, ring::shared_bytes);
-            if (fit == 0)
-                return;
-            done = true;
-            parts = (int)row_blocks(a.rows, ring::groups, fit < limit ? fit : limit);
-            cluster_launch l(parts, cluster, ring_threads, ring::shared_bytes, stream);
-            e = cudaLaunchKernelEx(&l.config, kernel, a, cluster);
-        });
-    if (!done) {
-        rms_norm_any<T, ADD, FULL, true><<<(unsigned)parts, 512, 0, stream>>>(a);
+    if (!rms_norm_rows_launch<T, ADD, FORWARD, true>(a, &parts, limit, stream, &e)) {
+        rms_norm_any<T, ADD, FORWARD, true><<<(unsigned)parts, 512, 0, stream>>>(a);
         e = cudaGetLastError();
     }
-    return e != cudaSuccess ? e : launch_column_sums(a.partial, parts, a.hidden, a.dweight, stream);
+    return e != cudaSuccess ? e : launch_column_sums(a.partial, parts, a.hidden, a.dweight, (T *)nullptr, stream);
 }
 
 /* One pass. `limit` is the number of partial rows that the workspace holds. */
@@ -265,7 +285,7 @@ inline cudaError_t rms_norm_pass(enum ki_pass pass, const rms_norm_args<T> &a, i
         return rms_norm_backward_call<T, ADD, false>(a, any, limit, stream);
     if (pass == KI_FULL)
         return rms_norm_backward_call<T, ADD, true>(a, any, limit, stream);
-    return rms_norm_forward_call<T, ADD>(a, any, stream);
+    return rms_norm_forward_call<T, ADD>(a, any, limit, stream);
 }
 
 }

@@ -9,6 +9,7 @@
 namespace ki {
 
 constexpr int rope_pairs = 256; /* pairs a head at most: head_dim 512 */
+constexpr int rope_threads = 320; /* a block at most; 32 query and 8 key heads of 256 elements in one round */
 
 /* theta^(-2i/D) / (2 pi), turns a position, as the sum of two floats: their product with a position below 2^24 is known to
  * 1e-7 of a turn, where one float would be off by 1e-4 at position 16384. Made on the host for each launch. */
@@ -38,9 +39,18 @@ inline void rope_fill_turns(struct rope_turns *t, double theta, int half)
     }
 }
 
+/* A kernel's parameter by an ordinary load: threads that read different constants would wait for one another. */
+__device__ inline float parameter(const float *p)
+{
+    float v;
+    asm("ld.f32 %0, [%1];" : "=f"(v) : "l"(p));
+    return v;
+}
+
 __device__ inline float2 rope_turn(const rope_turns &t, int position, int i)
 {
-    float s = (float)position, p = s * t.high[i], rest = fmaf(s, t.high[i], -p) + s * t.low[i], sine, cosine;
+    float high = parameter(&t.high[i]), low = parameter(&t.low[i]), sine, cosine;
+    float s = (float)position, p = s * high, rest = fmaf(s, high, -p) + s * low;
     sincospif(2.0f * (p - rintf(p) + rest), &sine, &cosine);
     return make_float2(cosine, sine);
 }
@@ -139,7 +149,7 @@ inline cudaError_t rope_launch(rope_args<T> &a, int64_t seq, int parts, double t
         return cudaGetLastError();
     }
     int units = (a.q_heads + a.k_heads) * (ADJACENT ? 2 * a.half : a.half) / pack<T>::size;
-    int rounds = (units + 1023) / 1024, each = 2 * rounds * warp; /* two units a thread and round, the same number of rounds for all */
+    int rounds = (units + 2 * rope_threads - 1) / (2 * rope_threads), each = 2 * rounds * warp; /* two units a thread and round, the same number of rounds for all */
     int threads = (units + each - 1) / each * warp;
     rope_rotate<T, ADJACENT><<<grid, (unsigned)threads, 0, stream>>>(a);
     return cudaGetLastError();

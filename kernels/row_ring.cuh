@@ -15,14 +15,14 @@
 
 namespace ki {
 
-constexpr int ring_threads = 512, ring_bytes = 192 << 10; /* of a block; a multiprocessor holds one */
+constexpr int ring_threads = 512, ring_bytes = 192 << 10; /* of a block (1024 where a group is that); a multiprocessor holds one */
 
 /* Threads of one group, in group `of`, wait for one another. */
 template <int THREADS> __device__ inline void group_wait(int of)
 {
     if constexpr (THREADS == warp)
         __syncwarp();
-    else if constexpr (THREADS == ring_threads)
+    else if constexpr (THREADS >= ring_threads)
         __syncthreads();
     else
         asm volatile("bar.sync %0, %1;" ::"r"(of + 1), "n"(THREADS) : "memory");
@@ -47,10 +47,43 @@ template <int THREADS, int N> __device__ inline void group_sum(float (&v)[N], fl
         }
 }
 
+/* S, M2 and, with N 4, Q and QD of each warp become those of the group: the sum of x, its squares about the mean, the sum of q, and
+ * that of q (x - mean); S becomes the mean. On entry M2 and QD are about the warp's own mean. `count` is the number of elements of the
+ * warp, `counts` [warps] those of all, `all` of the group; `room` as group_sum wants it. One barrier. */
+template <int THREADS, int N>
+__device__ inline void group_moments(float (&v)[N], float count, const float *counts, float all, float *room, int of)
+{
+    constexpr int warps = THREADS / warp;
+    int lane = threadIdx.x % warp, at = threadIdx.x % THREADS / warp;
+    if constexpr (warps > 1) {
+        if (lane == 0)
+            for (int n = 0; n < N; n++)
+                room[n * warps + at] = v[n];
+    }
+    group_wait<THREADS>(of);
+    if constexpr (warps > 1) {
+        count = counts[lane % warps];
+        for (int n = 0; n < N; n++)
+            v[n] = room[n * warps + lane % warps];
+    }
+    auto sum = [&](float x) {
+        for (int d = warps / 2; d > 0; d /= 2)
+            x += __shfl_xor_sync(0xffffffffu, x, d);
+        return x;
+    };
+    float own = count > 0 ? v[0] / count : 0.0f, mean = all > 0 ? sum(v[0]) / all : 0.0f, shift = count > 0 ? own - mean : 0.0f;
+    v[0] = mean;
+    v[1] = sum(v[1] + count * shift * shift);
+    if constexpr (N == 4) {
+        v[3] = sum(v[3] + v[2] * shift);
+        v[2] = sum(v[2]);
+    }
+}
+
 template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
-    static constexpr int size = pack<T>::size, groups = ring_threads / THREADS;
+    static constexpr int size = pack<T>::size, groups = THREADS < ring_threads ? ring_threads / THREADS : 1;
     static constexpr int width = THREADS * VECS * size; /* elements of a row, or of its slice, that a group can take */
-    static constexpr int stage_bytes = INPUTS * ring_threads * VECS * 16;
+    static constexpr int stage_bytes = INPUTS * groups * THREADS * VECS * 16;
     static constexpr int stages = ring_bytes / stage_bytes < 6 ? ring_bytes / stage_bytes : 6;
     static constexpr size_t shared_bytes = (size_t)stages * stage_bytes;
     static_assert(stages >= 2, "a row at hand and one ahead");
@@ -66,7 +99,7 @@ template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
     /* Where pack v of this thread starts in the row. */
     __device__ int at(int v) const { return start + (v * THREADS + member) * size; }
     __device__ bool has(int v) const { return at(v) < length; }
-    __device__ int64_t offset(int v) const { return row * length + at(v); }
+    __device__ int64_t offset(int v) const { return row * length + at(0) + v * THREADS * size; }
     /* Elements of the row in a block of the cluster. */
     __device__ float count(int rank) const { return (float)slice_count(length, rank, width); }
 
@@ -115,6 +148,9 @@ template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         __syncthreads();
 #endif
+        for (int v = 0; v < VECS; v++)
+            for (int p = 0; p < stages * INPUTS && !has(v); p++)
+                ring[(p * VECS + v) * THREADS + member] = pack<T>{}; /* stays: nothing is copied there */
         for (int s = 0; s < stages; s++)
             fetch(row + s * step, s);
     }
@@ -131,7 +167,12 @@ template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
     /* Pack v of input n of the row at hand; zeros past the end. */
     __device__ pack<T> get(int n, int v) const
     {
-        return has(v) ? ring[((stage * INPUTS + n) * VECS + v) * THREADS + member] : pack<T>{};
+        return ring[((stage * INPUTS + n) * VECS + v) * THREADS + member];
+    }
+    /* The element of input n in a column of the slice. */
+    __device__ float one(int n, int column) const
+    {
+        return widen(((const T *)(ring + (stage * INPUTS + n) * VECS * THREADS))[column - start]);
     }
     /* Once a row, when all threads of the group are done with the row before: its stage takes another. */
     __device__ void refill(bool first)
@@ -161,7 +202,8 @@ template <typename R, int VECS, typename F> __device__ inline void put_columns(c
 #pragma unroll
         for (int v = 0; v < VECS; v++)
             for (int i = 0; i < R::size; i += 4)
-                *(float4 *)(shared + s.group * R::width + s.at(v) + i) = make_float4(held(v, i), held(v, i + 1), held(v, i + 2), held(v, i + 3));
+                *(float4 *)(shared + s.group * R::width + s.at(v) + i)
+                    = make_float4(held(v, i), held(v, i + 1), held(v, i + 2), held(v, i + 3));
         __syncthreads();
         for (int c = threadIdx.x; c < s.length; c += ring_threads) {
             float sum = 0;

@@ -33,7 +33,7 @@ template <typename T, int THREADS, int VECS> struct row_slice {
     /* Where pack v of this thread starts in the row. */
     __device__ int at(int v) const { return start + (v * THREADS + (int)threadIdx.x % THREADS) * size; }
     __device__ bool has(int v) const { return at(v) < length; }
-    __device__ int64_t offset(int v) const { return row * length + at(v); }
+    __device__ int64_t offset(int v) const { return row * length + at(0) + v * THREADS * size; }
     /* Elements of the row in this block and in another. */
     __device__ float count(int of_rank) const { return (float)slice_count(length, of_rank, width); }
     /* All packs at once; those past the end become zeros. */

@@ -60,6 +60,8 @@ template <typename T, int THREADS, int VECS, int INPUTS, int SLOTS> struct row_s
 
     /* Until the row at hand is there. (__pipeline_wait_prior counts no further than 8.) */
     __device__ void wait() const { asm volatile("cp.async.wait_group %0;" ::"n"(SLOTS - VECS) : "memory"); }
+    /* Until the next pack of the row at hand is there, where a slot is released as soon as it is read. */
+    __device__ void wait_one() const { asm volatile("cp.async.wait_group %0;" ::"n"(SLOTS - 1) : "memory"); }
     /* Pack v of input n of the row at hand. */
     __device__ pack<T> get(int n, int v) const { return ring[(n * SLOTS + wrapped(slot + v)) * threads]; }
     /* Pack v is done with: its slot takes the next pack. Once for each v, in order. */

@@ -120,6 +120,36 @@ template <typename F> __device__ inline double newton(F &&tally_above)
     }
 }
 
+/* tau - max in units, of a few elements, by one warp: an element is in the support if 1 + k x > s for the number k and the sum s of
+ * those no smaller. Each lane tries two; `few` [64] is shared memory. */
+__device__ inline double tau_of_few(const float *value, int count, float most, long long *few)
+{
+    constexpr long long one = 1ll << 40;
+    int lane = threadIdx.x % warp, k[2] = { 0, 0 };
+    long long own[2], sum[2] = { 0, 0 };
+    for (int n = 0; n < 2; n++) {
+        int i = lane + n * warp;
+        own[n] = i < count ? units(value[i], most) : one; /* one: never below another, so k and s stay 0 */
+        few[i] = own[n];
+    }
+    __syncwarp();
+#pragma unroll 4
+    for (int i = 0; i < count; i++) {
+        long long x = few[i];
+        for (int n = 0; n < 2; n++)
+            if (x >= own[n]) {
+                sum[n] += x;
+                k[n]++;
+            }
+    }
+    for (int n = 0; n < 2; n++)
+        k[n] = one + k[n] * own[n] > sum[n] ? k[n] : 0;
+    int both = k[1] > k[0] ? k[1] : k[0], all = __reduce_max_sync(0xffffffffu, both);
+    long long s = k[1] > k[0] ? sum[1] : sum[0];
+    s = __shfl_sync(0xffffffffu, s, __ffs(__ballot_sync(0xffffffffu, both == all)) - 1);
+    return (double)(s - one) / (double)all;
+}
+
 template <int THREADS> __device__ inline void group_barrier()
 {
     if constexpr (THREADS == warp)
@@ -143,6 +173,7 @@ __device__ inline float projected(float x, float most, double tau, float limit)
 template <int THREADS> struct candidates {
     static constexpr int room = THREADS == warp ? 128 : 512;
     float value[room];
+    long long few[2 * warp];
     double tau;
     int count;
 };
@@ -174,10 +205,11 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
     if (member == 0)
         list.count = 0;
     group_barrier<THREADS>();
-    auto each = [&](auto &&f) { /* every element at hand */
+    float tops[VECS]; /* of the packs at hand: few hold anything that matters */
+    auto each = [&](float above, auto &&f) { /* every element of the packs that reach above that */
 #pragma unroll
         for (int v = 0; v < VECS; v++)
-            if (s.has(v)) {
+            if (tops[v] > above) {
                 pack<T> x = s.get(0, v);
 #pragma unroll
                 for (int i = 0; i < size; i++)
@@ -187,10 +219,20 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
     for (; s.row < a.rows; s.next()) {
         float most = -INFINITY;
         s.wait();
-        each([&](float x, int, int) { most = fmaxf(most, x); });
+#pragma unroll
+        for (int v = 0; v < VECS; v++) {
+            tops[v] = -INFINITY;
+            if (!s.has(v))
+                continue;
+            pack<T> x = s.get(0, v);
+#pragma unroll
+            for (int i = 0; i < size; i++)
+                tops[v] = fmaxf(tops[v], x[i]);
+            most = fmaxf(most, tops[v]);
+        }
         most = row_max<THREADS>(most, room[0]);
         float low = __fsub_rd(most, 1.0f);
-        each([&](float x, int, int) {
+        each(low, [&](float x, int, int) {
             if (x > low) {
                 int at = atomicAdd(&list.count, 1);
                 if (at < list.room)
@@ -199,7 +241,9 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
         });
         group_barrier<THREADS>();
         int listed = list.count;
-        if (member < warp && listed <= list.room)
+        if (member < warp && listed > 0 && listed <= 2 * warp)
+            list.tau = tau_of_few(list.value, listed, most, list.few);
+        else if (member < warp && listed <= list.room)
             list.tau = newton([&](double above) {
                 tally t = { 0, 0 };
                 for (int i = member; i < listed; i += warp) {
@@ -217,7 +261,7 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
             int turn = 0;
             tau = newton([&](double above) {
                 tally t = { 0, 0 };
-                each([&](float x, int, int) {
+                each(low, [&](float x, int, int) {
                     long long d = x > low ? units(x, most) : 0;
                     if (x > low && (double)d > above) {
                         t.sum += d;
@@ -232,7 +276,7 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
         float limit = limit_of(most, tau), mean = 0;
         if constexpr (FULL) {
             float sums[2] = { 0, 0 };
-            each([&](float x, int v, int i) {
+            each(limit, [&](float x, int v, int i) {
                 if (x > limit) {
                     sums[0] += widen(a.dy[s.offset(v) + i]);
                     sums[1] += 1.0f;
@@ -243,17 +287,18 @@ __global__ void __launch_bounds__(THREADS == warp ? 128 : THREADS, THREADS == 51
         }
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
-            pack<T> x = s.get(0, v);
-            unpacked<T> y, dx;
+            pack<T> x = tops[v] > limit ? s.get(0, v) : pack<T>{};
+            unpacked<T> y = {}, dx = {};
             s.release(v);
             if (!s.has(v))
                 continue;
+            if (tops[v] > limit) /* fp64 for every element would take longer than its bytes */
 #pragma unroll
-            for (int i = 0; i < size; i++) {
-                y.set(i, projected(x[i], most, tau, limit));
-                if (FULL)
-                    dx.set(i, x[i] > limit ? widen(a.dy[s.offset(v) + i]) - mean : 0.0f);
-            }
+                for (int i = 0; i < size; i++) {
+                    y.set(i, projected(x[i], most, tau, limit));
+                    if (FULL)
+                        dx.set(i, x[i] > limit ? widen(a.dy[s.offset(v) + i]) - mean : 0.0f);
+                }
             store_once(a.y + s.offset(v), y);
             if (FULL)
                 store_once(a.dx + s.offset(v), dx);
