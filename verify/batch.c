@@ -231,7 +231,7 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
 static void run_round(struct running *r, int round)
 {
     struct batch *b = r->batch;
-    char which[16];
+    char which[32];
     snprintf(which, sizeof which, "%d of %d", round + 1, b->timed ? b->options.rounds : 1);
     tell(b, "round %s%s", which, "");
     read_sentinels(r);
