@@ -1,5 +1,5 @@
-/* Device code of operations that take a row's gradients and sums over rows (norm backward) or rows too long for registers of one
- * block (cross_entropy): persistent blocks, rows ahead in shared memory.
+/* Device code of operations that take sums over rows (norm backward) or whose rows are too long for the registers of a short block
+ * (norm forward): persistent blocks, rows ahead in shared memory.
  *
  * A block is GROUPS groups of THREADS threads, each with its own rows and its own ring of STAGES rows, VECS 16-byte packs a thread
  * and input; or one group, in a cluster where a row is longer. On sm_90 one thread asks for a whole row of each input with
@@ -168,11 +168,6 @@ template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
     __device__ pack<T> get(int n, int v) const
     {
         return ring[((stage * INPUTS + n) * VECS + v) * THREADS + member];
-    }
-    /* The element of input n in a column of the slice. */
-    __device__ float one(int n, int column) const
-    {
-        return widen(((const T *)(ring + (stage * INPUTS + n) * VECS * THREADS))[column - start]);
     }
     /* Once a row, when all threads of the group are done with the row before: its stage takes another. */
     __device__ void refill(bool first)

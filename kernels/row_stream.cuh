@@ -1,4 +1,4 @@
-/* Device code of operations on rows (layer_norm, softmax, sparsemax): rows pass through shared memory, each read once.
+/* Device code of operations on rows (sparsemax, cross_entropy full): rows pass through shared memory, each read once.
  *
  * A group of THREADS threads takes every step-th row, VECS 16-byte packs a thread. A ring of SLOTS packs a thread and input is
  * kept full by cp.async, so that the next rows are on their way while this one is worked on. A thread copies, and reads, only
