@@ -144,6 +144,41 @@ int file_write(const char *path, const void *data, size_t len, mode_t mode, stru
 	return file_commit(f, e);
 }
 
+/* Whether a file holds exactly these bytes; one that cannot be read does not. */
+static bool holds(const char *path, const void *data, size_t len)
+{
+	struct stat st;
+	struct buf held = {0};
+	struct err ignored = {0};
+	bool same = stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == (off_t)len && file_read(path, len, &held, &ignored) == 0 &&
+		    held.len == len && (len == 0 || memcmp(held.data, data, len) == 0);
+	buf_fini(&held);
+	return same;
+}
+
+int file_refresh(const char *path, const void *data, size_t len, mode_t mode, bool *written, struct err *e)
+{
+	*written = false;
+	if (holds(path, data, len))
+		return 0;
+	struct file_out *f = file_begin(path, mode, e);
+	if (!f)
+		return -1;
+	int rc = file_add(f, data, len, e);
+	if (close(f->fd) != 0 && rc == 0)
+		rc = err_errno(e, f->temporary, "cannot close");
+	f->fd = -1;
+	if (rc == 0 && rename(f->temporary, f->path) != 0)
+		rc = err_errno(e, f->path, "cannot rename into place");
+	if (rc == 0) {
+		free(f->temporary);
+		f->temporary = NULL; /* renamed: nothing to remove */
+		*written = true;
+	}
+	file_abort(f);
+	return rc;
+}
+
 static int make_dir(const char *path, struct err *e)
 {
 	if (mkdir(path, 0755) == 0)

@@ -15,6 +15,9 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e);
 /* Writes `len` bytes under `path` with `mode`, replacing what was there, durably. */
 int file_write(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
 
+/* Writes a file that can be made again at any time: only when its bytes differ from what is there, whose name and time then stay
+ * as they are (*written tells). A temporary and a rename, but no sync: after a crash it may be short, and the next call mends it. */
+int file_refresh(const char *path, const void *data, size_t len, mode_t mode, bool *written, struct err *e);
 /* The same in pieces: begin makes `<path>.tmp.<pid>`, commit syncs and renames it, abort removes it. Free both ways. */
 struct file_out;
 struct file_out *file_begin(const char *path, mode_t mode, struct err *e);
