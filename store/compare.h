@@ -11,4 +11,7 @@ enum { COMPARE_MAX = 8 };
  * median to the first, with what the spreads allow to say: where [p20, p80] overlap, no change is claimed. */
 int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, FILE *out);
 
+/* What the spreads of two runs of one cohort allow to say of `b` against `a`, in words. */
+const char *compare_claim_words(const struct member *a, const struct member *b);
+
 #endif

@@ -7,50 +7,33 @@
 #include "core/json.h"
 #include "core/when.h"
 #include "store/link.h"
+#include "store/whole.h"
 
-/* A run with everything it cites. */
-struct whole {
-	struct catalog *c;
+/* A run, its cohort, and the cache that holds what it cites. */
+struct shown {
+	struct whole_cache *cache;
 	struct cohort k;
-	struct view v;
-	const struct case_parts *parts;
-	json_t *operation, *workload, *implementation, *protocol, *environment, *project; /* identity bodies */
-	uint32_t *carriers;
-	size_t carrier_count;
+	struct whole w;
 };
 
-static int load(struct whole *w, struct catalog *c, uint32_t run)
+static int load(struct shown *s, struct catalog *c, uint32_t run)
 {
 	struct run_row row;
 	const struct catalog_case *of;
-	*w = (struct whole){.c = c};
-	if (catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)) || cohort_load(c, &of->cohort, &w->k))
+	*s = (struct shown){.cache = whole_cache_new(c)};
+	if (catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)) || cohort_load(c, &of->cohort, &s->k))
 		return -1;
-	const struct member *m = cohort_member(&w->k, run);
+	const struct member *m = cohort_member(&s->k, run);
 	if (!m)
 		return err_set(c->err, ERR_CORRUPT, "run number %u is not in its own cohort; run `ki check`", run);
-	w->parts = &m->c->parts;
-	w->operation = catalog_load(c, &w->parts->operation);
-	w->workload = catalog_load(c, &w->parts->workload);
-	w->implementation = catalog_load(c, &w->parts->implementation);
-	w->protocol = catalog_load(c, &w->parts->protocol);
-	w->environment = catalog_load(c, &w->parts->environment);
-	w->project = catalog_load(c, &w->parts->project);
-	w->carriers = catalog_carriers(c, run, &w->carrier_count);
-	return c->err->code ? -1 : view_fill(&w->v, c, &w->k, m);
+	return whole_load(&s->w, s->cache, &s->k, m);
 }
 
-static void unload(struct whole *w)
+static void unload(struct shown *s)
 {
-	json_decref(w->operation);
-	json_decref(w->workload);
-	json_decref(w->implementation);
-	json_decref(w->protocol);
-	json_decref(w->environment);
-	json_decref(w->project);
-	free(w->carriers);
-	view_fini(&w->v);
-	cohort_fini(&w->k);
+	whole_fini(&s->w);
+	cohort_fini(&s->k);
+	whole_cache_free(s->cache);
 }
 
 /* ---- text ---- */
@@ -147,14 +130,14 @@ static void show_rank(struct whole *w, FILE *out)
 {
 	const struct member *m = w->v.m;
 	fprintf(out, "\nComparison\n");
-	digest_line(out, "comparison key", &w->k.key);
+	digest_line(out, "comparison key", &w->v.k->key);
 	if (m->rank)
-		line(out, "rank", "%u of %zu%s in its comparison group", m->rank, w->k.ranked, m->tied ? ", tied," : "");
+		line(out, "rank", "%u of %zu%s in its comparison group", m->rank, w->v.k->ranked, m->tied ? ", tied," : "");
 	else
 		line(out, "rank", "none: %s", unranked_code(m->unranked));
 	line(out, "kind", "%s", m->row.flags & RUN_WHOLE ? "strict exact comparison" : "source-native comparison");
-	if (w->k.kernels > 1) {
-		line(out, "note", "the group holds %zu kernels whose published contracts coincide", w->k.kernels);
+	if (w->v.k->kernels > 1) {
+		line(out, "note", "the group holds %zu kernels whose published contracts coincide", w->v.k->kernels);
 		if (m->rank)
 			line(out, "within kernel", "rank %u", m->kernel_rank);
 	}
@@ -284,7 +267,7 @@ static int show_source(struct whole *w, FILE *out)
 	if (caveats.len)
 		slice_line(out, "caveats", caveats);
 	for (size_t i = 0; i < w->carrier_count; i++) {
-		json_t *p = catalog_publication(w->c, w->carriers[i]);
+		const json_t *p = whole_publication(w->cache, w->carriers[i]);
 		if (!p)
 			return -1;
 		const char *commit = json_string_value(json_object_get(p, "commit")), *entry = json_string_value(json_object_get(p, "entry"));
@@ -293,77 +276,36 @@ static int show_source(struct whole *w, FILE *out)
 		     text_at(p, "sha256"));
 		if (url)
 			line(out, "", "%s", url);
-		json_decref(p);
 	}
 	return 0;
 }
 
 int show_text(struct catalog *c, uint32_t run, FILE *out)
 {
-	struct whole w;
-	int rc = load(&w, c, run);
+	struct shown s;
+	int rc = load(&s, c, run);
 	if (rc == 0) {
-		show_head(&w, out);
-		show_measurement(&w, out);
-		show_rank(&w, out);
-		show_reruns(&w, out);
-		show_identity(&w, out);
-		show_workload(&w, out);
-		show_protocol(&w, out);
-		rc = show_source(&w, out);
+		show_head(&s.w, out);
+		show_measurement(&s.w, out);
+		show_rank(&s.w, out);
+		show_reruns(&s.w, out);
+		show_identity(&s.w, out);
+		show_workload(&s.w, out);
+		show_protocol(&s.w, out);
+		rc = show_source(&s.w, out);
 	}
-	unload(&w);
+	unload(&s);
 	return rc;
-}
-
-/* ---- JSON ---- */
-
-static void set_parsed(json_t *object, const char *name, const struct buf *text, struct err *e)
-{
-	json_object_set_new(object, name, json_load_text(text->data, text->len, name, e));
-}
-
-static json_t *publications_json(struct whole *w)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < w->carrier_count; i++) {
-		json_t *p = catalog_publication(w->c, w->carriers[i]);
-		json_object_del(p, "report");
-		json_array_append_new(list, p);
-	}
-	return list;
-}
-
-static json_t *whole_json(struct whole *w)
-{
-	struct buf text = {0};
-	json_t *root = NULL;
-	if (view_json(&w->v, &text, w->c->err) == 0) {
-		root = json_load_text(text.data, text.len, "run", w->c->err);
-		buf_clear(&text);
-		if (root && catalog_body(w->c, &w->v.m->row, &text) == 0)
-			set_parsed(root, "manifest", &text, w->c->err);
-	}
-	buf_fini(&text);
-	if (!root || w->c->err->code)
-		return root;
-	json_object_set_new(root, "cites",
-			    json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "operation", w->operation, "workload", w->workload, "implementation",
-				      w->implementation, "protocol", w->protocol, "environment", w->environment, "project", w->project));
-	json_object_set_new(root, "config", json_stringn(w->parts->config.data, w->parts->config.len));
-	json_object_set_new(root, "publications", publications_json(w));
-	json_object_set_new(root, "reruns", link_of(w->c, &w->v.m->row.digest));
-	return root;
 }
 
 int show_json(struct catalog *c, uint32_t run, FILE *out)
 {
-	struct whole w;
-	int rc = load(&w, c, run);
-	json_t *root = rc == 0 ? whole_json(&w) : NULL;
+	struct shown s;
+	int rc = load(&s, c, run);
+	json_t *root = rc == 0 ? whole_json(&s.w) : NULL;
 	rc = root ? json_put_line(root, out, c->err) : -1;
 	json_decref(root);
-	unload(&w);
+	unload(&s);
 	return c->err->code ? -1 : rc;
 }
 
