@@ -24,6 +24,7 @@ need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 need jq command -v jq
 need zstd command -v zstd
 need strace command -v strace
+need tidy command -v tidy
 
 if [ -n "$missing" ]; then
 	echo "deps: missing:$missing"

@@ -26,6 +26,7 @@
 #include "store/rerun.h"
 #include "store/report.h"
 #include "store/show.h"
+#include "store/site.h"
 #include "store/trend.h"
 
 struct options {
@@ -342,6 +343,26 @@ static int verb_check(struct options *o, struct err *e)
 	return with_catalog(o, e, read_check);
 }
 
+/* The site is the whole catalog, always. */
+static int write_site(struct catalog *c, struct options *o)
+{
+	const struct filter *f = &o->list.filter;
+	if (f->kernel || f->gpu || f->mode || f->provider || f->dtype || f->since_ms || f->memory || !f->latency || o->list.columns)
+		return err_set(c->err, ERR_USAGE, "--format site takes no filter and no --columns");
+	struct arena a = {0};
+	struct site_totals t = {0};
+	const char *config = home_config(&a, o->config, c->err);
+	int rc = config ? site_export(c, config, o->out ? o->out : "var/site", &t) : -1;
+	if (rc == 0 && o->json)
+		printf("{\"files\":%llu,\"pages\":%llu,\"sizeBytes\":%llu,\"unchanged\":%llu,\"written\":%llu}\n", (unsigned long long)t.files,
+		       (unsigned long long)t.pages, (unsigned long long)t.size_bytes, (unsigned long long)t.unchanged, (unsigned long long)t.written);
+	else if (rc == 0 && !o->quiet)
+		printf("%s: %llu pages in %llu files of %llu bytes; %llu written, %llu unchanged\n", o->out ? o->out : "var/site", (unsigned long long)t.pages,
+		       (unsigned long long)t.files, (unsigned long long)t.size_bytes, (unsigned long long)t.written, (unsigned long long)t.unchanged);
+	arena_fini(&a);
+	return rc;
+}
+
 static int read_export(struct catalog *c, struct options *o)
 {
 	char *path = NULL;
@@ -352,12 +373,14 @@ static int read_export(struct catalog *c, struct options *o)
 		free(path);
 		return rc;
 	}
+	if (strcmp(o->format, "site") == 0)
+		return write_site(c, o);
 	if (strcmp(o->format, "jsonl") == 0)
 		return export_jsonl(c, &o->list.filter, stdout);
 	if (strcmp(o->format, "json") == 0)
 		return export_json(c, &o->list.filter, stdout);
 	if (strcmp(o->format, "csv") != 0)
-		return err_set(c->err, ERR_USAGE, "--format %s: want json, jsonl or csv", o->format);
+		return err_set(c->err, ERR_USAGE, "--format %s: want json, jsonl, csv or site", o->format);
 	o->list.format = LIST_CSV;
 	o->list.sort = SORT_DIGEST;
 	if (!o->list.columns)
@@ -399,7 +422,7 @@ static const struct verb verbs[] = {
 	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", "", 1, 1, verb_import},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", "max-age", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
-	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output", FILTERS " out format columns", 0, 0, verb_export},
+	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output; --format site: pages under --out (default var/site)", FILTERS " out format columns", 0, 0, verb_export},
 	{"backup", "DIRECTORY", "a consistent copy, also while others write", "", 1, 1, verb_backup},
 	{"published", "", "what ki-ingest need not send again (--config-digest D)", "config-digest", 0, 0, verb_published},
 };

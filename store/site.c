@@ -1,0 +1,202 @@
+#include "store/site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/json.h"
+#include "store/site_asset.h"
+#include "store/site_cohort.h"
+#include "store/site_index.h"
+#include "store/site_operation.h"
+#include "store/site_run.h"
+
+enum { CONFIG_MAX = 1 << 20, SHARDS = 256 };
+
+/* ---- names and files ---- */
+
+static void digest_name(const char *folder, const struct digest *d, char out[SITE_NAME_MAX])
+{
+	char hex[DIGEST_HEX + 1];
+	digest_hex(d, hex);
+	snprintf(out, SITE_NAME_MAX, "%s/%.2s/%s.html", folder, hex, hex);
+}
+
+void site_run_name(const struct digest *run, char out[SITE_NAME_MAX])
+{
+	digest_name("runs", run, out);
+}
+
+void site_cohort_name(const struct digest *key, char out[SITE_NAME_MAX])
+{
+	digest_name("cohorts", key, out);
+}
+
+void site_list_name(const char *folder, struct slice name, char out[SITE_NAME_MAX])
+{
+	struct buf kebab = {0};
+	catalog_kebab(name, &kebab);
+	snprintf(out, SITE_NAME_MAX, "%s/%s.html", folder, kebab.len ? kebab.data : "unnamed");
+	buf_fini(&kebab);
+}
+
+int site_write(struct site *s, const char *name, const struct buf *text)
+{
+	bool written;
+	buf_clear(&s->path);
+	buf_printf(&s->path, "%s/%s", s->directory, name);
+	if (file_refresh(s->path.data, text->data, text->len, 0644, &written, s->c->err))
+		return -1;
+	s->totals.files++;
+	s->totals.size_bytes += text->len;
+	s->totals.written += written;
+	s->totals.unchanged += !written;
+	return 0;
+}
+
+static int make_folders(struct site *s)
+{
+	static const char *const plain[] = {"assets", "data", "operations"};
+	static const char *const sharded[] = {"runs", "cohorts"};
+	struct buf path = {0};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof plain / sizeof *plain && rc == 0; i++) {
+		buf_clear(&path);
+		buf_printf(&path, "%s/%s", s->directory, plain[i]);
+		rc = file_make_dirs(path.data, s->c->err);
+	}
+	for (size_t i = 0; i < 2 * SHARDS && rc == 0; i++) {
+		buf_clear(&path);
+		buf_printf(&path, "%s/%s/%02x", s->directory, sharded[i / SHARDS], (unsigned)(i % SHARDS));
+		rc = file_make_dirs(path.data, s->c->err);
+	}
+	buf_fini(&path);
+	return rc;
+}
+
+/* ---- config ---- */
+
+const char *site_text(const struct site *s, const char *name)
+{
+	return json_text_of(s->config, name);
+}
+
+static int check_config(const json_t *config, const char *file, struct err *e)
+{
+	static const char *const names[] = {"about", "title", "base", "report", "source", "sourceSlug", "sourceUrl", "licence", "holder"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!json_is_string(json_object_get(config, names[i])))
+			return err_at(e, ERR_CONFIG, file, 0, 0, "%s: wants a text", names[i]);
+	if (json_whole_of(config, "version") != 1)
+		return err_at(e, ERR_CONFIG, file, 0, 0, "version: wants 1");
+	return json_object_size(config) == sizeof names / sizeof *names + 1 ? 0 : err_at(e, ERR_CONFIG, file, 0, 0, "an unknown name is in it");
+}
+
+static int load_config(struct site *s, const char *directory)
+{
+	struct buf path = {0}, text = {0};
+	buf_printf(&path, "%s/site.json", directory);
+	if (file_read(path.data, CONFIG_MAX, &text, s->c->err) == 0)
+		s->config = json_load_text(text.data, text.len, path.data, s->c->err);
+	int rc = s->config ? check_config(s->config, path.data, s->c->err) : -1;
+	if (!s->config)
+		s->c->err->code = ERR_CONFIG;
+	buf_fini(&path);
+	buf_fini(&text);
+	return rc;
+}
+
+/* ---- flags by run ---- */
+
+static int compare_flags(const void *a, const void *b)
+{
+	const struct flag *x = *(const struct flag *const *)a, *y = *(const struct flag *const *)b;
+	if (x->run != y->run)
+		return x->run < y->run ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static int load_flags(struct site *s, const char *config)
+{
+	struct flag_options options = {config, 0};
+	if (flags_derive(s->c, &options, &s->flags))
+		return -1;
+	s->by_run = xmalloc((s->flags.count + 1) * sizeof *s->by_run);
+	for (size_t i = 0; i < s->flags.count; i++)
+		s->by_run[i] = &s->flags.items[i];
+	qsort(s->by_run, s->flags.count, sizeof *s->by_run, compare_flags);
+	return 0;
+}
+
+const struct flag *const *site_flags(const struct site *s, uint32_t run, size_t *count)
+{
+	size_t first = 0, left = s->flags.count;
+	while (left > 0) {
+		size_t half = left / 2;
+		if (s->by_run[first + half]->run < run) {
+			first += half + 1;
+			left -= half + 1;
+		} else {
+			left = half;
+		}
+	}
+	*count = 0;
+	while (first + *count < s->flags.count && s->by_run[first + *count]->run == run)
+		++*count;
+	return s->by_run + first;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+	struct site *s;
+	struct page page;
+	struct whole whole;
+};
+
+static void keep(struct site *s, const struct cohort *k, const struct member *m)
+{
+	if (s->count == s->room) {
+		s->room = s->room ? s->room * 2 : 1024;
+		s->runs = xrealloc(s->runs, s->room * sizeof *s->runs);
+	}
+	s->runs[s->count++] = (struct site_run){m->run, m->rank, (uint32_t)k->ranked, m->unranked, m->row, m->c};
+}
+
+static int visit(const struct cohort *k, void *context)
+{
+	struct walk *w = context;
+	for (size_t i = 0; i < k->count; i++) {
+		if (site_run_page(&w->page, &w->whole, w->s, k, &k->members[i]))
+			return -1;
+		keep(w->s, k, &k->members[i]);
+	}
+	return site_cohort_page(&w->page, w->s, k);
+}
+
+static int write_all(struct site *s)
+{
+	struct walk w = {.s = s};
+	int rc = cohort_each(s->c, visit, &w);
+	page_fini(&w.page);
+	whole_fini(&w.whole);
+	return rc || site_operations(s) || site_index(s) || site_assets(s) ? -1 : 0;
+}
+
+int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals)
+{
+	struct site s = {.c = c, .directory = directory, .cache = whole_cache_new(c)};
+	int rc = load_config(&s, config);
+	if (rc == 0)
+		rc = policy_load(config, &s.policy, c->err) || lineage_load(c, &s.lineage) || load_flags(&s, config) || make_folders(&s) ? -1 : write_all(&s);
+	*totals = s.totals;
+	whole_cache_free(s.cache);
+	lineage_fini(&s.lineage);
+	flags_fini(&s.flags);
+	policy_fini(&s.policy);
+	json_decref(s.config);
+	free(s.by_run);
+	free(s.runs);
+	buf_fini(&s.path);
+	return rc;
+}

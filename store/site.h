@@ -1,0 +1,64 @@
+/* A static site made of the catalog: a page for every run, cohort, operation, GPU and provider, readable from file:// or any web
+ * server. Pages are a function of the catalog and config/ alone, so that a second export writes nothing; links are relative;
+ * nothing is fetched from elsewhere; what a script adds (search, copying, comparing) is not needed to read.
+ *
+ *   index.html  operations/SLUG.html  cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  assets/  data/
+ *
+ * AB are the first two hex digits. A run's JSON is what `ki show --json` prints. */
+#ifndef KI_STORE_SITE_H
+#define KI_STORE_SITE_H
+
+#include <jansson.h>
+
+#include "store/flag.h"
+#include "store/lineage.h"
+#include "store/policy.h"
+#include "store/whole.h"
+
+struct site_totals {
+	uint64_t pages, files;        /* HTML pages; all files, pages included */
+	uint64_t written, unchanged;  /* files */
+	uint64_t size_bytes;          /* of all files */
+};
+/* Writes the site under `directory`, which is made when it is missing. Thresholds, floors and site.json come from `config`. */
+int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals);
+
+/* ---- for the modules that write pages ---- */
+
+/* What is kept of each run after its page is written, for the pages that list many. */
+struct site_run {
+	uint32_t run, rank, ranked;   /* rank 0: none; ranked: members of its cohort that are */
+	enum unranked unranked;
+	struct run_row row;
+	const struct catalog_case *of;
+};
+
+struct site {
+	struct catalog *c;
+	const char *directory;
+	json_t *config;               /* site.json */
+	struct whole_cache *cache;
+	struct lineage lineage;
+	struct policy policy;
+	struct flags flags;
+	const struct flag **by_run;   /* flags by run, then in the order of `flags` */
+	struct site_run *runs;        /* by cohort, then rank */
+	size_t count, room;
+	struct site_totals totals;
+	struct buf path;
+};
+
+/* Writes one file of the site, unless its bytes are there already. `name` is relative to the site. */
+int site_write(struct site *s, const char *name, const struct buf *text);
+/* A text of site.json; "" when it is not set. */
+const char *site_text(const struct site *s, const char *name);
+/* Flags of a run: the first of them, *count in a row. */
+const struct flag *const *site_flags(const struct site *s, uint32_t run, size_t *count);
+
+/* Names of pages, relative to the site. */
+enum { SITE_NAME_MAX = 160 };
+void site_run_name(const struct digest *run, char out[SITE_NAME_MAX]);       /* runs/52/521a….html */
+void site_cohort_name(const struct digest *key, char out[SITE_NAME_MAX]);    /* cohorts/26/26ef….html */
+void site_list_name(const char *folder, struct slice name, char out[SITE_NAME_MAX]); /* folder/kebab(name).html */
+
+#endif

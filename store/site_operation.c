@@ -1,0 +1,136 @@
+#include "store/site_operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Runs of one GPU, pass, dtype, metric, swept axis and configuration are one group, one table. */
+static int compare_groups(const struct site_run *x, const struct site_run *y)
+{
+	const struct case_parts *a = &x->of->parts, *b = &y->of->parts;
+	int order = slice_cmp(a->gpu, b->gpu);
+	order = order ? order : slice_cmp(a->mode, b->mode);
+	order = order ? order : slice_cmp(a->dtype, b->dtype);
+	order = order ? order : (int)a->metric - (int)b->metric;
+	order = order ? order : slice_cmp(a->x_name, b->x_name);
+	return order ? order : slice_cmp(a->config, b->config);
+}
+
+static int compare_values(struct slice a, struct slice b)
+{
+	char text[2][64];
+	char *end[2];
+	snprintf(text[0], sizeof *text, "%.*s", (int)a.len, a.data);
+	snprintf(text[1], sizeof *text, "%.*s", (int)b.len, b.data);
+	double x = strtod(text[0], &end[0]), y = strtod(text[1], &end[1]);
+	if (*end[0] || *end[1] || x == y)
+		return slice_cmp(a, b);
+	return x < y ? -1 : 1;
+}
+
+/* By operation, group, swept value, rank; unranked last. */
+static int compare_runs_of(const void *a, const void *b)
+{
+	const struct site_run *x = a, *y = b;
+	int order = slice_cmp(x->of->parts.operation_slug, y->of->parts.operation_slug);
+	order = order ? order : compare_groups(x, y);
+	order = order ? order : compare_values(x->of->parts.x_value, y->of->parts.x_value);
+	order = order ? order : digest_cmp(&x->of->cohort, &y->of->cohort);
+	order = order ? order : (x->rank - 1 > y->rank - 1) - (x->rank - 1 < y->rank - 1);
+	return order ? order : (x->run > y->run) - (x->run < y->run);
+}
+
+static bool same_operation(const struct site_run *a, const struct site_run *b)
+{
+	return slice_same(a->of->parts.operation_slug, b->of->parts.operation_slug);
+}
+
+static void put_best(struct page *p, const struct site_run *r, size_t runs)
+{
+	const struct case_parts *c = &r->of->parts;
+	char cohort[SITE_NAME_MAX], run[SITE_NAME_MAX];
+	site_cohort_name(&r->of->cohort, cohort);
+	site_run_name(&r->row.digest, run);
+	page_str(p, "<tr><td>");
+	page_link(p, cohort, c->workload_label);
+	page_str(p, "</td><td class=\"n\">");
+	page_text(p, c->x_value);
+	page_printf(p, "</td><td class=\"n\">%zu</td><td>", runs);
+	page_link(p, run, c->provider_title);
+	page_str(p, "</td><td class=\"n\">");
+	page_quantity(p, c->metric, run_units(&r->row, c->metric, r->row.value_50));
+	page_str(p, "</td></tr>\n");
+}
+
+static void put_group(struct page *p, const struct site_run *runs, size_t count)
+{
+	const struct case_parts *c = &runs->of->parts;
+	struct buf title = {0};
+	buf_printf(&title, "%.*s \xc2\xb7 %.*s \xc2\xb7 %s, swept: %.*s", (int)c->mode.len, c->mode.data, (int)c->dtype.len, c->dtype.data,
+		   c->metric == METRIC_LATENCY ? "latency" : "peak memory", (int)c->x_name.len, c->x_name.data);
+	page_str(p, "<h3>");
+	page_text(p, (struct slice){title.data, title.len});
+	page_str(p, "</h3>\n<p class=\"sub\">Source configuration <code>");
+	page_text(p, c->config);
+	page_str(p, "</code></p>\n");
+	page_table(p, title.data, "Comparison group|#Swept value|#Runs|First|#Median");
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i; next < count && digest_cmp(&runs[next].of->cohort, &runs[i].of->cohort) == 0;)
+			next++;
+		put_best(p, &runs[i], next - i);
+	}
+	page_table_end(p);
+	buf_fini(&title);
+}
+
+static int write_operation(struct page *p, struct site *s, const struct site_run *runs, size_t count)
+{
+	char name[SITE_NAME_MAX];
+	page_begin(p, s, "../", runs->of->parts.operation_title);
+	page_printf(p, "<p>%zu runs.</p>\n", count);
+	for (size_t i = 0, next; i < count; i = next) {
+		bool new_gpu = i == 0 || !slice_same(runs[i - 1].of->parts.gpu, runs[i].of->parts.gpu);
+		if (new_gpu) {
+			page_str(p, "<h2>");
+			page_text(p, runs[i].of->parts.gpu);
+			page_str(p, "</h2>\n");
+		}
+		for (next = i; next < count && compare_groups(&runs[next], &runs[i]) == 0;)
+			next++;
+		put_group(p, runs + i, next - i);
+	}
+	site_list_name("operations", runs->of->parts.operation_slug, name);
+	return page_end(p, name);
+}
+
+static void list_operation(struct page *list, const struct site_run *runs, size_t count)
+{
+	char name[SITE_NAME_MAX];
+	site_list_name("operations", runs->of->parts.operation_slug, name);
+	page_str(list, "<tr><td>");
+	page_link(list, name, runs->of->parts.operation_title);
+	page_str(list, "</td><td>");
+	page_text(list, runs->of->parts.operation_slug);
+	page_printf(list, "</td><td class=\"n\">%zu</td></tr>\n", count);
+}
+
+int site_operations(struct site *s)
+{
+	struct page p = {0}, list = {0};
+	int rc = 0;
+	if (s->count)
+		qsort(s->runs, s->count, sizeof *s->runs, compare_runs_of);
+	page_begin(&list, s, "../", slice_of("Operations"));
+	page_table(&list, "Operations", "Operation|Name|#Runs");
+	for (size_t i = 0, next; i < s->count && rc == 0; i = next) {
+		for (next = i; next < s->count && same_operation(&s->runs[next], &s->runs[i]);)
+			next++;
+		list_operation(&list, s->runs + i, next - i);
+		rc = write_operation(&p, s, s->runs + i, next - i);
+	}
+	page_table_end(&list);
+	if (rc == 0)
+		rc = page_end(&list, "operations/index.html");
+	page_fini(&p);
+	page_fini(&list);
+	return rc;
+}
