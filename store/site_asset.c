@@ -30,14 +30,14 @@ static const char *const css[] = {
 	".scroll{overflow-x:auto;margin:.5rem 0}\n",
 	"table{border-collapse:collapse;font-size:.9rem;min-width:100%}\n",
 	"caption{text-align:left;color:var(--soft);padding:.25rem 0}\n",
-	"th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);min-width:4.5rem;max-width:26rem}\n",
+	"th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);min-width:4.5rem;max-width:26rem;overflow-wrap:break-word}td code{overflow-wrap:anywhere}\n",
 	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n",
 	"button,input{font:inherit;color:inherit;background:var(--box);border:1px solid var(--soft);border-radius:.25rem;padding:.15rem .5rem}\n",
 	"input{width:100%;max-width:40rem;padding:.4rem .6rem}\n",
 	".copy{display:none;font-size:.8rem}.js .copy{display:inline}\n",
 	".cards{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;padding:0;list-style:none}\n",
 	"footer{margin:2.5rem 0 1.5rem;padding-top:.5rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}\n",
-	"svg{display:block;width:100%;height:auto;max-width:48rem;margin:.5rem 0}\n",
+	"svg{display:block;width:100%;height:auto;min-width:32rem;max-width:48rem;margin:.5rem 0}\n",
 	"svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .grid{stroke:var(--line);stroke-width:1;fill:none}\n",
 	"svg .floor{stroke:var(--floor);stroke-width:2;stroke-dasharray:2 4;fill:none}svg .band{opacity:.22;stroke:none}svg .curve{fill:none;stroke-width:2}\n",
 	".s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);fill:var(--s3)}\n",
@@ -45,7 +45,7 @@ static const char *const css[] = {
 	"svg .mark{stroke-dasharray:none}\n",
 	"@media (max-width:40rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}h1{font-size:1.3rem}.figure{font-size:1.6rem}}\n",
 	"@media print{header,.copy,.js .copy,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details:not([open])>*{display:block}"
-	"section{break-inside:avoid-page}.scroll{overflow:visible}}\n",
+	"section{break-inside:avoid-page}.scroll{overflow:visible}svg{min-width:0}}\n",
 };
 
 static const char *const js[] = {

@@ -1,7 +1,11 @@
 #include "store/site_cohort.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 #include "core/when.h"
 #include "store/link.h"
+#include "store/site_svg.h"
 
 static void put_head(struct page *p, const struct cohort *k)
 {
@@ -70,6 +74,34 @@ static void put_member(struct page *p, const struct cohort *k, const struct memb
 	page_printf(p, "</td><td>%s</td></tr>\n", view_evidence(&v));
 }
 
+enum { DRAWN_MAX = 40 }; /* runs in the plot; the table has all */
+
+static double or_nan(int64_t units)
+{
+	return units > 0 ? (double)units : NAN;
+}
+
+static int put_plot(struct page *p, const struct cohort *k)
+{
+	const struct member *first = &k->members[0];
+	size_t count = k->ranked < DRAWN_MAX ? k->ranked : DRAWN_MAX;
+	struct floor floor;
+	if (policy_floor(&p->site->policy, p->site->c, first->c, &floor))
+		return -1;
+	struct svg_bar *bars = xmalloc((count + 1) * sizeof *bars);
+	for (size_t i = 0; i < count; i++) {
+		const struct member *m = &k->members[i];
+		enum metric metric = m->c->parts.metric;
+		bars[i] = (struct svg_bar){m->c->parts.provider_title,
+					   {1, (double)m->primary, or_nan(run_units(&m->row, metric, m->row.value_20)), or_nan(run_units(&m->row, metric, m->row.value_80))}};
+	}
+	svg_ranking(p, "Medians with the range from p20 to p80, best first", first->c->parts.metric, bars, count, floor.known ? floor.ns : 0);
+	if (count < k->ranked)
+		page_printf(p, "<p class=\"sub\">The first %zu of %zu.</p>\n", count, k->ranked);
+	free(bars);
+	return 0;
+}
+
 int site_cohort_page(struct page *p, struct site *s, const struct cohort *k)
 {
 	const struct case_parts *c = &k->members[0].c->parts;
@@ -80,6 +112,8 @@ int site_cohort_page(struct page *p, struct site *s, const struct cohort *k)
 	buf_fini(&title);
 	put_head(p, k);
 	page_section(p, "ranking", "Ranking");
+	if (put_plot(p, k))
+		return -1;
 	page_table(p, "Runs of the group, best first", "#Rank|Implementation|#Median|#p20 to p80|#Ratio to #1|Observed|Version|Evidence");
 	for (size_t i = 0; i < k->count; i++)
 		put_member(p, k, &k->members[i]);

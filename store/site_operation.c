@@ -1,7 +1,10 @@
 #include "store/site_operation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "store/site_svg.h"
 
 /* Runs of one GPU, pass, dtype, metric, swept axis and configuration are one group, one table. */
 static int compare_groups(const struct site_run *x, const struct site_run *y)
@@ -61,7 +64,96 @@ static void put_best(struct page *p, const struct site_run *r, size_t runs)
 	page_str(p, "</td></tr>\n");
 }
 
-static void put_group(struct page *p, const struct site_run *runs, size_t count)
+/* ---- plot ---- */
+
+enum { CURVES_MAX = 16 };
+
+/* The points of a group as they are drawn: for each provider and swept value the newest run that is ranked. */
+struct drawing {
+	struct svg_curve curves[CURVES_MAX];
+	struct svg_point *points, *floor; /* points: room for a group on each curve */
+	struct site_run const **newest;   /* beside `points` */
+	size_t curve_count, floor_count, room;
+};
+
+static bool swept_value(const struct site_run *r, double *out)
+{
+	char text[64], *end;
+	snprintf(text, sizeof text, "%.*s", (int)r->of->parts.x_value.len, r->of->parts.x_value.data);
+	*out = strtod(text, &end);
+	return end != text && !*end && *out > 0 && isfinite(*out);
+}
+
+/* The curve of a provider; -1 when there is no more room. */
+static int curve_of(struct drawing *d, struct slice name)
+{
+	size_t i = 0;
+	while (i < d->curve_count && !slice_same(d->curves[i].name, name))
+		i++;
+	if (i == CURVES_MAX)
+		return -1;
+	if (i == d->curve_count)
+		d->curves[d->curve_count++] = (struct svg_curve){name, d->points + i * d->room, 0};
+	return (int)i;
+}
+
+static double units_of(const struct site_run *r, double value)
+{
+	int64_t units = run_units(&r->row, r->of->parts.metric, value);
+	return units > 0 ? (double)units : NAN;
+}
+
+static void add_point(struct drawing *d, const struct site_run *r, double x)
+{
+	int number = curve_of(d, r->of->parts.provider_title);
+	if (number < 0)
+		return;
+	struct svg_curve *c = &d->curves[number];
+	size_t at = (size_t)number * d->room + c->count;
+	if (c->count && d->points[at - 1].x == x) {
+		if (d->newest[at - 1]->row.observed_ms >= r->row.observed_ms)
+			return;
+		at--;
+	} else {
+		c->count++;
+	}
+	d->points[at] = (struct svg_point){x, units_of(r, r->row.value_50), units_of(r, r->row.value_20), units_of(r, r->row.value_80)};
+	d->newest[at] = r;
+}
+
+static int collect(struct site *s, struct drawing *d, const struct site_run *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct floor floor;
+		double x;
+		if (!runs[i].rank || !swept_value(&runs[i], &x))
+			continue;
+		add_point(d, &runs[i], x);
+		if (d->floor_count && d->floor[d->floor_count - 1].x == x)
+			continue;
+		if (policy_floor(&s->policy, s->c, runs[i].of, &floor))
+			return -1;
+		if (floor.known)
+			d->floor[d->floor_count++] = (struct svg_point){x, floor.ns, NAN, NAN};
+	}
+	return 0;
+}
+
+static int put_plot(struct page *p, const struct site_run *runs, size_t count, const char *title)
+{
+	struct drawing d = {.room = count, .points = xmalloc(CURVES_MAX * count * sizeof *d.points), .floor = xmalloc(count * sizeof *d.floor),
+			    .newest = xmalloc(CURVES_MAX * count * sizeof *d.newest)};
+	int rc = collect(p->site, &d, runs, count);
+	struct svg_plot plot = {title, runs->of->parts.x_name, runs->of->parts.metric, d.curves, d.curve_count, d.floor, d.floor_count};
+	if (rc == 0)
+		svg_curves(p, &plot);
+	free(d.points);
+	free(d.floor);
+	free(d.newest);
+	return rc;
+}
+
+static int put_group(struct page *p, const struct site_run *runs, size_t count)
 {
 	const struct case_parts *c = &runs->of->parts;
 	struct buf title = {0};
@@ -72,6 +164,7 @@ static void put_group(struct page *p, const struct site_run *runs, size_t count)
 	page_str(p, "</h3>\n<p class=\"sub\">Source configuration <code>");
 	page_text(p, c->config);
 	page_str(p, "</code></p>\n");
+	int rc = put_plot(p, runs, count, title.data);
 	page_table(p, title.data, "Comparison group|#Swept value|#Runs|First|#Median");
 	for (size_t i = 0, next; i < count; i = next) {
 		for (next = i; next < count && digest_cmp(&runs[next].of->cohort, &runs[i].of->cohort) == 0;)
@@ -80,6 +173,7 @@ static void put_group(struct page *p, const struct site_run *runs, size_t count)
 	}
 	page_table_end(p);
 	buf_fini(&title);
+	return rc;
 }
 
 static int write_operation(struct page *p, struct site *s, const struct site_run *runs, size_t count)
@@ -96,7 +190,8 @@ static int write_operation(struct page *p, struct site *s, const struct site_run
 		}
 		for (next = i; next < count && compare_groups(&runs[next], &runs[i]) == 0;)
 			next++;
-		put_group(p, runs + i, next - i);
+		if (put_group(p, runs + i, next - i))
+			return -1;
 	}
 	site_list_name("operations", runs->of->parts.operation_slug, name);
 	return page_end(p, name);

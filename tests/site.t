@@ -117,6 +117,21 @@ cohort=$O/cohorts/$(echo "${key#sha256:}" | cut -c1-2)/${key#sha256:}.html
 has "$cohort" '1.38×' 'a comparison group shows the ratio to the first'
 is "$(grep -c '^<tr><td class="n">' "$cohort")" 2 'and every run of the group'
 
+# --- plots --------------------------------------------------------------------------------------------------------------------------
+op=$O/operations/liger-rms-norm.html
+is "$(grep -c '<svg ' "$op") $(grep -c 'class="curve s[01]" stroke-dasharray="none" d="M[0-9.]* [0-9.]*L' "$op") $(grep -c 'class="floor" d="M[0-9.]* [0-9.]*L' "$op") $(grep -c 'class="band s[01]" d="M.*z"' "$op")" '2 2 1 4' \
+	'an operation is drawn, latency and memory: a curve and a band for each of two providers, and the speed of light of the time'
+is "$(grep -oE '<text [^>]*>(1024|2048|4096|8192)</text>' "$op" | wc -l | tr -d ' ')" 5 'its sizes stand under the axes, four and one'
+is "$(grep -n -m1 '</svg>' "$op" | cut -d: -f1 | { read -r n; sed -n "$((n + 1)),$((n + 4))p" "$op"; } | grep -c '<table>')" 1 'its table follows'
+has "$cohort" 'aria-label="Medians with the range from p20 to p80, best first"' 'a group is drawn too, with a name for those who do not see it'
+is "$(grep -c 'stroke="#\|fill="#\|style=' "$op" "$cohort" | cut -d: -f2 | sort -u)" 0 'colours are those of the style sheet, which has them for light and dark'
+if have xmllint; then
+	sed -n '/<svg /,/<\/svg>/p; /<\/svg>/q' "$op" | xmllint --noout - 2>"$D/err"
+	ok $? 'the drawing is well-formed'
+else
+	skip 'the drawing is well-formed' 'xmllint is not installed'
+fi
+
 # --- written once -------------------------------------------------------------------------------------------------------------------
 (cd "$O" && find . -type f -printf '%p %T@ %s\n' | sort) >"$D/before"
 site "$S" "$O"
