@@ -7,6 +7,8 @@
 #include "core/json.h"
 #include "store/site_asset.h"
 #include "store/site_cohort.h"
+#include "store/site_coverage.h"
+#include "store/site_facet.h"
 #include "store/site_index.h"
 #include "store/site_operation.h"
 #include "store/site_run.h"
@@ -56,7 +58,7 @@ int site_write(struct site *s, const char *name, const struct buf *text)
 
 static int make_folders(struct site *s)
 {
-	static const char *const plain[] = {"assets", "data", "operations"};
+	static const char *const plain[] = {"assets", "data", "operations", "gpus", "providers"};
 	static const char *const sharded[] = {"runs", "cohorts"};
 	struct buf path = {0};
 	int rc = 0;
@@ -180,7 +182,7 @@ static int write_all(struct site *s)
 	int rc = cohort_each(s->c, visit, &w);
 	page_fini(&w.page);
 	whole_fini(&w.whole);
-	return rc || site_operations(s) || site_index(s) || site_assets(s) ? -1 : 0;
+	return rc || site_operations(s) || site_facets(s) || site_coverage(s) || site_index(s) || site_assets(s) ? -1 : 0;
 }
 
 int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals)
@@ -198,5 +200,6 @@ int site_export(struct catalog *c, const char *config, const char *directory, st
 	free(s.by_run);
 	free(s.runs);
 	buf_fini(&s.path);
+	buf_fini(&s.names);
 	return rc;
 }

@@ -2,7 +2,8 @@
  * server. Pages are a function of the catalog and config/ alone, so that a second export writes nothing; links are relative;
  * nothing is fetched from elsewhere; what a script adds (search, copying, comparing) is not needed to read.
  *
- *   index.html  operations/SLUG.html  cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  assets/  data/
+ *   index.html  coverage.html  operations/SLUG.html  gpus/NAME.html  providers/NAME.html
+ *   cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  assets/  data/
  *
  * AB are the first two hex digits. A run's JSON is what `ki show --json` prints. */
 #ifndef KI_STORE_SITE_H
@@ -44,6 +45,7 @@ struct site {
 	const struct flag **by_run;   /* flags by run, then in the order of `flags` */
 	struct site_run *runs;        /* by cohort, then rank */
 	size_t count, room;
+	struct buf names;             /* pages of GPUs and providers for search: `[name,title],…` as JSON */
 	struct site_totals totals;
 	struct buf path;
 };

@@ -115,7 +115,7 @@ static const char *const js[] = {
 	"      })();\n",
 	"    });\n",
 	"  }\n",
-	"  if (box) { box.form.addEventListener('submit', function (event) { event.preventDefault(); search(); }); box.addEventListener('input', search); if (box.value) search(); }\n",
+	"  if (box) { box.form.addEventListener('submit', function (event) { event.preventDefault(); search(); }); box.addEventListener('input', search); var asked = /[?&]q=([^&]*)/.exec(location.search); if (asked) box.value = decodeURIComponent(asked[1].replace(/\\+/g, ' ')); if (box.value) search(); }\n",
 	"})();\n",
 };
 

@@ -111,7 +111,7 @@ static int write_names(struct site *s)
 		rc = write_operation(s, s->runs + i, next - i, &out, &id);
 	}
 	begin_shard(&out, "names");
-	buf_printf(&out, "{\"pages\":[%s],\"shards\":[%s]}", pages.len ? pages.data : "", shards.len ? shards.data : "");
+	buf_printf(&out, "{\"pages\":[%s%s],\"shards\":[%s]}", pages.len ? pages.data : "", s->names.len ? s->names.data : "", shards.len ? shards.data : "");
 	if (rc == 0)
 		rc = end_shard(s, &out, "names");
 	buf_fini(&pages);
@@ -176,7 +176,8 @@ static int write_page(struct site *s)
 		     "<p class=\"sub\">Words of an external id in any order (<code>rope backward a100</code>), or eight or more digits of a run digest.</p>\n</form>\n"
 		     "<noscript><p>Searching needs a script; the lists below do not.</p></noscript>\n"
 		     "<p id=\"said\" role=\"status\"></p>\n<ul id=\"found\"></ul>\n"
-		     "<h2>Lists</h2>\n<ul>\n<li><a href=\"operations/index.html\">Operations</a></li>\n</ul>\n");
+		     "<h2>Lists</h2>\n<ul>\n<li><a href=\"operations/index.html\">Operations</a></li>\n<li><a href=\"gpus/index.html\">GPUs</a></li>\n"
+		     "<li><a href=\"providers/index.html\">Providers</a></li>\n<li><a href=\"coverage.html\">Coverage: what was read, what was skipped, how fresh it is</a></li>\n</ul>\n");
 	int rc = page_end(&p, "index.html");
 	page_fini(&p);
 	return rc;

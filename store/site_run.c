@@ -43,7 +43,8 @@ static void put_head(struct page *p, struct whole *w)
 	page_str(p, " \xc2\xb7 ");
 	page_text(p, c->mode);
 	page_str(p, " \xc2\xb7 ");
-	page_text(p, c->gpu);
+	site_list_name("gpus", c->gpu, name);
+	page_link(p, name, c->gpu);
 	page_str(p, "</p>\n<p>");
 	page_text(p, c->workload_label);
 	page_str(p, "</p>\n<p class=\"sub\">Run ");
@@ -150,7 +151,10 @@ static void put_identity(struct page *p, const struct whole *w)
 	page_section(p, "identity", "Identity");
 	page_str(p, "<dl>\n");
 	put_digest_row(p, "Run digest", &w->v.m->row.digest);
-	page_row(p, "Provider", w->parts->provider_title);
+	site_list_name("providers", w->parts->provider, cohort);
+	page_row_open(p, "Provider");
+	page_link(p, cohort, w->parts->provider_title);
+	page_row_close(p);
 	page_row(p, "Provider code", w->parts->provider);
 	put_digest_row(p, "Implementation", &w->parts->implementation);
 	page_leaves(p, "Implementation callable", json_object_get(spec(w->implementation), "callable"));

@@ -132,6 +132,18 @@ else
 	skip 'the drawing is well-formed' 'xmllint is not installed'
 fi
 
+# --- GPUs, providers, coverage --------------------------------------------------------------------------------------------------------
+has "$O/gpus/nvidia-geforce-rtx-3090.html" '<dt>architecture</dt><dd>sm_86</dd>' 'a GPU has a page that says what it is'
+has "$O/gpus/nvidia-geforce-rtx-3090.html" '<td>PyTorch</td><td>backward</td><td class="n">1</td><td class="n">1</td><td class="n">0</td>' 'and what was measured on it, of whom'
+has "$O/providers/liger.html" '<td>NVIDIA GeForce RTX 3090</td><td>backward</td><td class="n">1</td><td class="n">1</td><td class="n">1</td>' 'a provider has one, with how often it is first'
+has "$a" '<a href="../../gpus/nvidia-geforce-rtx-3090.html">NVIDIA GeForce RTX 3090</a>' 'a run leads to its GPU'
+has "$a" '<a href="../../providers/torch.html">PyTorch</a>' 'and to its provider'
+has "$O/coverage.html" "<td>committed</td><td>2120862ba532c9449e72d603ba6324310ae756e7</td><td>2026-01-02T03:04:05.000Z</td><td class=\"n\">$(($(lines fixtures/csv/example/input.csv) - 1))</td>" \
+	'coverage counts the rows of a publication'
+publish "$D/unknown" fixtures/csv/unknown-names/input.csv
+site "$D/unknown" "$D/usite"
+has "$D/usite/coverage.html" '<td>committed</td><td>unknown_gpu</td><td>' 'and names what was skipped'
+
 # --- written once -------------------------------------------------------------------------------------------------------------------
 (cd "$O" && find . -type f -printf '%p %T@ %s\n' | sort) >"$D/before"
 site "$S" "$O"
@@ -194,14 +206,14 @@ has "$(at 4096)" "$(printf '%300s' | tr ' ' L)" 'a label of 300 characters is th
 has "$O/assets/site.css" 'overflow-wrap:anywhere' 'and may wrap anywhere'
 
 # --- all pages ----------------------------------------------------------------------------------------------------------------------
-for out in "$O" "$D/hsite"; do
+for out in "$O" "$D/hsite" "$D/usite"; do
 	is "$(links "$out" | head -3)" '' "every link within $(basename "$out") resolves"
 	is "$(foreign "$out" | head -3)" '' "nothing in $(basename "$out") is fetched from elsewhere"
 done
 is "$(find "$O" -name '*.html' -exec grep -LE '^<html lang="en">' {} + | wc -l | tr -d ' ')" 0 'every page says its language'
 is "$(find "$O" -name '*.html' -exec grep -c '<h1>' {} \; | sort -u)" 1 'every page has one heading of the first level'
 if have tidy; then
-	find "$O" "$D/hsite" -name '*.html' -exec tidy -q -e --drop-empty-elements no {} + >"$D/a" 2>&1
+	find "$O" "$D/hsite" "$D/usite" -name '*.html' -exec tidy -q -e --drop-empty-elements no {} + >"$D/a" 2>&1
 	is "$(head -3 "$D/a")" '' 'tidy has nothing to say about any page'
 else
 	skip 'tidy has nothing to say about any page' 'tidy is not installed'
@@ -220,6 +232,21 @@ js() { # js FILE - what a shard hands over, as JSON
 is "$(js "$O/data/d52.js" | jq -c 'map(select(.[0] | startswith("521a0b1e")))[0][0]')" "\"${A#sha256:}\"" 'a digest is found in the shard of its first two digits'
 is "$(for f in "$O"/data/n-*.js; do js "$f" | jq '[.[][1][]] | length'; done | awk '{ n += $1 } END { print n }')" "$(runs "$D/store")" 'every run has its name in a shard'
 is "$(js "$O/data/names.js" | jq -r '.shards[][0]' | while read -r n; do [ -e "$O/data/$n.js" ] || echo "$n"; done)" '' 'every shard that is named is there'
+
+if have chromium; then
+	dom() { # dom QUERY - the index page after its search
+		chromium --headless --no-sandbox --disable-gpu --user-data-dir="$D/chromium" --virtual-time-budget=5000 --dump-dom "file://$O/index.html?q=$1" 2>"$D/err" >"$D/dom"
+	}
+	dom 'rope+backward+huggingface'
+	has "$D/dom" 'rope/backward/huggingface/nvidia-a100-sxm4-80gb/hidden8192-kv_heads8-q_heads32-seq2048-bf16/2024-09-03-15-39-59</a></li>' \
+		'a browser finds a run by words of its name, from file://'
+	dom "${A#sha256:}"
+	has "$D/dom" "runs/52/${A#sha256:}.html\">fused_neighborhood_attention/" 'and by its digest'
+	dom 'geforce'
+	has "$D/dom" 'gpus/nvidia-geforce-rtx-3090.html">' 'and a GPU by its name'
+else
+	skip 'a browser finds a run by words of its name, from file://' 'chromium is not installed'
+fi
 
 # --- configuration and usage --------------------------------------------------------------------------------------------------------
 jq '.base = "https://example.org/ki" | .report = "https://example.org/new?title={subject}&text={body}"' config/site.json >"$CONFIG/site.json"
