@@ -23,5 +23,5 @@ $(B)/tests/%_server: $(B)/tests/%_server.o
 $(B)/bench/generate: $(B)/bench/generate.o $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_CORE) -lm
-.PRECIOUS: $(B)/tests/%.o
+.PRECIOUS: $(B)/tests/%.o $(B)/%.host.o $(B)/%.device.o
 .PHONY: test check asan bench
