@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(ring_threads, 1) layer_norm_rows(const __grid_
                     sums[0] += x[i];
             }
             sums[0] = warp_sum(sums[0]);
-            mu = count > 0 ? sums[0] / count : 0.0f; /* of the warp, for now */
+            mu = count > 0 ? sums[0] / count : 0.0f; /* of the warp so far */
         }
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
