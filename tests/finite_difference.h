@@ -113,6 +113,26 @@ static inline double *fd_values(const struct fd *f, enum ki_pass pass, enum ki_p
     return out;
 }
 
+/* Give a tensor, by name, these elements. */
+static inline void fd_put(const struct fd *f, const char *tensor, const double *v)
+{
+    const struct ki_tensor *t = &f->tensor[ki_tensor_find(f->work.operation, tensor)];
+    for (int64_t i = 0; i < t->count; i++)
+        ki_put(t, i, v[i]);
+}
+
+/* Whether every element of a tensor after a pass is within `margin` of a literal one; margin 0 asks for equality. */
+static inline bool fd_gives(const struct fd *f, enum ki_pass pass, const char *tensor, const double *v, double margin)
+{
+    int at = ki_tensor_find(f->work.operation, tensor);
+    double *got = fd_values(f, pass, KI_EXACT, at);
+    bool near = true;
+    for (int64_t i = 0; i < f->tensor[at].count; i++)
+        near = near && (got[i] == v[i] || fabs(got[i] - v[i]) < margin);
+    free(got);
+    return near;
+}
+
 /* Let the outputs that backward reads hold what forward gives. */
 static inline void fd_keep(const struct fd *f)
 {

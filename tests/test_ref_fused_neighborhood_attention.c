@@ -63,23 +63,6 @@ static void the_baseline_is_off_by_what_tf32_and_bf16_cost(void **state)
     }
 }
 
-static void set(const struct fd *f, const char *tensor, const double *v)
-{
-    const struct ki_tensor *t = &f->tensor[ki_tensor_find(f->work.operation, tensor)];
-    for (int64_t i = 0; i < t->count; i++)
-        ki_put(t, i, v[i]);
-}
-
-/* Elements of a tensor after a pass, against literal ones. */
-static void expect(const struct fd *f, enum ki_pass pass, const char *tensor, const double *v)
-{
-    int at = ki_tensor_find(f->work.operation, tensor);
-    double *got = fd_values(f, pass, KI_EXACT, at);
-    for (int64_t i = 0; i < f->tensor[at].count; i++)
-        assert_true(fabs(got[i] - v[i]) < 1e-12);
-    free(got);
-}
-
 /* One head of one element; all scores are equal (Wq = bq = 0), so that o is the mean over the window of v = 2x + 1, cut at the borders. */
 static void the_window_is_cut_at_the_borders(void **state)
 {
@@ -89,26 +72,26 @@ static void the_window_is_cut_at_the_borders(void **state)
     for (int dilation = 1; dilation <= 2; dilation++) {
         struct fd f;
         fd_init(&f, attention(), KI_F64, dilation == 1 ? next : second, 6);
-        set(&f, "hidden_states", x);
-        set(&f, "q_weight", zero);
-        set(&f, "q_bias", zero);
-        set(&f, "v_weight", two);
-        set(&f, "v_bias", one);
-        set(&f, "out_weight", ten);
-        set(&f, "out_bias", two);
-        set(&f, "dy", (const double[]){ 1, 0, 0, 6 });
+        fd_put(&f, "hidden_states", x);
+        fd_put(&f, "q_weight", zero);
+        fd_put(&f, "q_bias", zero);
+        fd_put(&f, "v_weight", two);
+        fd_put(&f, "v_bias", one);
+        fd_put(&f, "out_weight", ten);
+        fd_put(&f, "out_bias", two);
+        fd_put(&f, "dy", (const double[]){ 1, 0, 0, 6 });
         if (dilation == 1) {
             /* windows {1,2} {1,2,3} {2,3,6} {3,6} */
-            expect(&f, KI_FORWARD, "y", (const double[]){ 42, 52, 85.33333333333333, 102 });
-            expect(&f, KI_NO_GRAD, "y", (const double[]){ 42, 52, 85.33333333333333, 102 });
-            expect(&f, KI_BACKWARD, "dv_bias", (const double[]){ 70 });
-            expect(&f, KI_BACKWARD, "dv_weight", (const double[]){ 285 }); /* 10 (1 + 2) / 2 + 60 (3 + 6) / 2 */
-            expect(&f, KI_BACKWARD, "dout_weight", (const double[]){ 64 }); /* 1 * 4 + 6 * 10 */
-            expect(&f, KI_FULL, "dout_bias", (const double[]){ 7 });
-            expect(&f, KI_FULL, "dk_bias", zero);
+            assert_true(fd_gives(&f, KI_FORWARD, "y", (const double[]){ 42, 52, 85.33333333333333, 102 }, 1e-12));
+            assert_true(fd_gives(&f, KI_NO_GRAD, "y", (const double[]){ 42, 52, 85.33333333333333, 102 }, 1e-12));
+            assert_true(fd_gives(&f, KI_BACKWARD, "dv_bias", (const double[]){ 70 }, 1e-12));
+            assert_true(fd_gives(&f, KI_BACKWARD, "dv_weight", (const double[]){ 285 }, 1e-12)); /* 10 (1 + 2) / 2 + 60 (3 + 6) / 2 */
+            assert_true(fd_gives(&f, KI_BACKWARD, "dout_weight", (const double[]){ 64 }, 1e-12)); /* 1 * 4 + 6 * 10 */
+            assert_true(fd_gives(&f, KI_FULL, "dout_bias", (const double[]){ 7 }, 1e-12));
+            assert_true(fd_gives(&f, KI_FULL, "dk_bias", zero, 1e-12));
         } else {
             /* windows {1,3} {2,6} {1,3} {2,6} */
-            expect(&f, KI_FORWARD, "y", (const double[]){ 52, 92, 52, 92 });
+            assert_true(fd_gives(&f, KI_FORWARD, "y", (const double[]){ 52, 92, 52, 92 }, 1e-12));
         }
         fd_fini(&f);
     }
