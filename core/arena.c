@@ -182,6 +182,11 @@ void buf_fini(struct buf *b)
 	*b = (struct buf){0};
 }
 
+struct slice slice_of(const char *text)
+{
+	return (struct slice){text, strlen(text)};
+}
+
 int slice_eq(struct slice s, const char *text)
 {
 	return strlen(text) == s.len && memcmp(s.data, text, s.len) == 0;

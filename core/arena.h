@@ -45,6 +45,7 @@ struct slice {
 	const char *data;
 	size_t len;
 };
+struct slice slice_of(const char *text); /* of a NUL-terminated text */
 int slice_eq(struct slice s, const char *text); /* 1 when equal to the NUL-terminated text */
 int slice_same(struct slice a, struct slice b);
 int slice_cmp(struct slice a, struct slice b);  /* like memcmp, a prefix before what continues it */

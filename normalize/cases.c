@@ -223,11 +223,6 @@ static bool find_names(struct cases *t, struct known_case *k, const struct slice
 	return k->provider && k->gpu && k->mode;
 }
 
-static struct slice slice_of(const char *s)
-{
-	return (struct slice){s, strlen(s)};
-}
-
 static void make_prefix(struct cases *t, struct known_case *k, const struct binding *b)
 {
 	struct buf prefix = {0};

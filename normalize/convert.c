@@ -24,11 +24,6 @@ struct input {
 	bool overrides;
 };
 
-static struct slice slice_of(const char *s)
-{
-	return (struct slice){s, strlen(s)};
-}
-
 void converter_init(struct converter *cv, const struct curate *c, enum convert_mode mode, int fd)
 {
 	*cv = (struct converter){.curate = c, .cases = cases_new(c), .mode = mode, .fd = fd};

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json.h"
 #include "store/entry.h"
 
 const char *level_name(enum level l)
@@ -21,12 +22,6 @@ struct link_table {
 	struct link_ref *refs;
 	size_t count;
 };
-
-static const char *text_of(const json_t *o, const char *name)
-{
-	const char *text = json_string_value(json_object_get(o, name));
-	return text ? text : "";
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -54,9 +49,9 @@ static struct link_table *table_of(struct catalog *c)
 	c->entries = t->entries = entry_load(c);
 	t->refs = arena_alloc(&c->arena, (2 * json_array_size(t->entries) + 1) * sizeof *t->refs);
 	json_array_foreach(t->entries, i, entry)
-		if (strcmp(text_of(entry, "type"), "link") == 0) {
-			add(t, text_of(entry, "subject"), i);
-			add(t, text_of(entry, "rerun"), i);
+		if (strcmp(json_text_of(entry, "type"), "link") == 0) {
+			add(t, json_text_of(entry, "subject"), i);
+			add(t, json_text_of(entry, "rerun"), i);
 		}
 	if (t->count)
 		qsort(t->refs, t->count, sizeof *t->refs, compare);
@@ -90,14 +85,14 @@ json_t *link_of(struct catalog *c, const struct digest *run)
 
 static bool differ(const json_t *a, const json_t *b, const char *name)
 {
-	const char *x = text_of(a, name), *y = text_of(b, name);
+	const char *x = json_text_of(a, name), *y = json_text_of(b, name);
 	return *x && *y && strcmp(x, y) != 0;
 }
 
 static bool confirms(const json_t *link, const char *subject)
 {
-	return strcmp(text_of(link, "subject"), subject) == 0 && strcmp(text_of(link, "runner"), "upstream") == 0 &&
-	       strcmp(text_of(link, "verdict"), "confirmed") == 0 && strcmp(text_of(link, "status"), "passed") == 0;
+	return strcmp(json_text_of(link, "subject"), subject) == 0 && strcmp(json_text_of(link, "runner"), "upstream") == 0 &&
+	       strcmp(json_text_of(link, "verdict"), "confirmed") == 0 && strcmp(json_text_of(link, "status"), "passed") == 0;
 }
 
 enum level link_level(struct catalog *c, const struct digest *run)
@@ -113,8 +108,8 @@ enum level link_level(struct catalog *c, const struct digest *run)
 		end++;
 	for (size_t i = first; i < end; i++) {
 		const json_t *a = json_array_get(t->entries, t->refs[i].entry);
-		if (strcmp(text_of(a, "rerun"), name) == 0 && strcmp(text_of(a, "runner"), "native") == 0 && strcmp(text_of(a, "status"), "passed") == 0 &&
-		    strcmp(text_of(a, "verdict"), "invalid_run") != 0)
+		if (strcmp(json_text_of(a, "rerun"), name) == 0 && strcmp(json_text_of(a, "runner"), "native") == 0 &&
+		    strcmp(json_text_of(a, "status"), "passed") == 0 && strcmp(json_text_of(a, "verdict"), "invalid_run") != 0)
 			level = level > LEVEL_VERIFIED ? level : LEVEL_VERIFIED;
 		if (!confirms(a, name))
 			continue;
@@ -134,9 +129,9 @@ const char *link_verdict(const json_t *links, const char *subject)
 	size_t i;
 	json_t *link;
 	json_array_foreach((json_t *)links, i, link) {
-		if (strcmp(text_of(link, "subject"), subject) != 0)
+		if (strcmp(json_text_of(link, "subject"), subject) != 0)
 			continue;
-		const char *verdict = text_of(link, "verdict"), *batch = text_of(link, "batch");
+		const char *verdict = json_text_of(link, "verdict"), *batch = json_text_of(link, "batch");
 		if (strcmp(verdict, "invalid_run") == 0)
 			continue;
 		last = verdict;

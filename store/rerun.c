@@ -19,12 +19,6 @@
 
 enum { EVIDENCE_MAX = 256 << 20 };
 
-static const char *text_of(const json_t *o, const char *name)
-{
-	const char *text = json_string_value(json_object_get(o, name));
-	return text ? text : "";
-}
-
 /* ---- planning ---- */
 
 static void random_hex(char out[33])
@@ -58,7 +52,7 @@ static json_t *gpu_json(const struct policy *p, struct catalog *c, const struct 
 	static const char *const peaks[] = {"GBps", "bf16TFLOPs", "tf32TFLOPs", "fp32TFLOPs"};
 	json_t *environment = catalog_load(c, &parts->environment), *out = json_object(), *peak = json_object();
 	const json_t *hardware = json_object_get(json_object_get(environment, "spec"), "hardware");
-	json_object_set_new(out, "product", json_string(text_of(hardware, "product")));
+	json_object_set_new(out, "product", json_string(json_text_of(hardware, "product")));
 	if (json_object_get(hardware, "formFactor"))
 		json_object_set(out, "formFactor", json_object_get(hardware, "formFactor"));
 	for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
@@ -189,14 +183,9 @@ static int refuse(struct import *im, const char *format, ...)
 	return 1;
 }
 
-static struct slice slice_of(const char *text)
-{
-	return (struct slice){text, strlen(text)};
-}
-
 static bool digest_at(const json_t *o, const char *name, struct digest *out)
 {
-	const char *text = text_of(o, name);
+	const char *text = json_text_of(o, name);
 	return digest_parse(text, strlen(text), out);
 }
 
@@ -207,7 +196,7 @@ static void native_case(struct import *im, const struct case_parts *subject, con
 	struct case_parts parts = *subject;
 	struct buf gpu = {0}, prefix = {0};
 	const json_t *spec = json_object_get(run, "spec");
-	const char *device = text_of(json_object_get(evidence, "host"), "device");
+	const char *device = json_text_of(json_object_get(evidence, "host"), "device");
 	parts.gpu = slice_of(arena_strdup(a, device));
 	parts.provider = parts.provider_title = slice_of("kernelindex");
 	parts.project = *project;
@@ -228,7 +217,7 @@ static void native_case(struct import *im, const struct case_parts *subject, con
 
 static const char *kind_of(const json_t *record)
 {
-	return text_of(json_object_get(record, "body"), "kind");
+	return json_text_of(json_object_get(record, "body"), "kind");
 }
 
 /* Puts the records of one statement on the wire: objects as they are, then the case, then the run. */
@@ -274,9 +263,9 @@ static bool linked_before(struct import *im, const char *evidence)
 	size_t i;
 	bool found = false;
 	json_array_foreach(entries, i, entry)
-		found = found || strcmp(text_of(entry, "evidence"), evidence) == 0;
+		found = found || strcmp(json_text_of(entry, "evidence"), evidence) == 0;
 	json_array_foreach(im->links, i, entry)
-		found = found || strcmp(text_of(entry, "evidence"), evidence) == 0;
+		found = found || strcmp(json_text_of(entry, "evidence"), evidence) == 0;
 	json_decref(entries);
 	return found;
 }
@@ -288,12 +277,12 @@ static json_t *link_json(const json_t *evidence, const char *evidence_digest, co
 	digest_text(rerun, text);
 	when_text(when_now_ms(), now);
 	json_t *link = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "type", "link", "subject",
-				 text_of(json_object_get(evidence, "subject"), "run"), "rerun", text, "evidence", evidence_digest, "quantity",
-				 text_of(evidence, "quantity"), "runner", text_of(evidence, "runner"), "status", text_of(evidence, "status"), "policy",
-				 text_of(evidence, "policy"), "batch", text_of(evidence, "batch"), "key", key, "gpu", text_of(host, "uuid"), "machine",
-				 text_of(host, "machine"), "at", now);
+				 json_text_of(json_object_get(evidence, "subject"), "run"), "rerun", text, "evidence", evidence_digest, "quantity",
+				 json_text_of(evidence, "quantity"), "runner", json_text_of(evidence, "runner"), "status", json_text_of(evidence, "status"), "policy",
+				 json_text_of(evidence, "policy"), "batch", json_text_of(evidence, "batch"), "key", key, "gpu", json_text_of(host, "uuid"), "machine",
+				 json_text_of(host, "machine"), "at", now);
 	static const char *const copied[] = {"class", "rho", "t_dev_ns", "t_src_ns", "h_ns", "flush_ns", "floor", "samples"};
-	json_object_set_new(link, "verdict", json_string(text_of(verdict, "code")));
+	json_object_set_new(link, "verdict", json_string(json_text_of(verdict, "code")));
 	json_object_set(link, "judgement", (json_t *)verdict);
 	for (size_t i = 0; i < sizeof copied / sizeof *copied; i++)
 		if (json_object_get(evidence, copied[i]))
@@ -304,7 +293,7 @@ static json_t *link_json(const json_t *evidence, const char *evidence_digest, co
 /* The record that evidence is about, as it stands in the catalog. */
 static int find_subject(struct import *im, const json_t *evidence, struct run_row *row)
 {
-	const char *run = text_of(json_object_get(evidence, "subject"), "run");
+	const char *run = json_text_of(json_object_get(evidence, "subject"), "run");
 	size_t count;
 	uint32_t *runs = catalog_find(&im->c, run, &count);
 	int rc = count == 1 && strlen(run) == DIGEST_TEXT ? catalog_run(&im->c, runs[0], row) : refuse(im, "its subject %s is not in the store", run);
@@ -327,7 +316,7 @@ static int take_evidence(struct import *im, const json_t *evidence, const char *
 		im->totals->known++;
 		return 0;
 	}
-	if (strcmp(text_of(evidence, "type"), "evidence") != 0 || strcmp(text_of(evidence, "policy"), "verify-v1") != 0)
+	if (strcmp(json_text_of(evidence, "type"), "evidence") != 0 || strcmp(json_text_of(evidence, "policy"), "verify-v1") != 0)
 		return refuse(im, "not evidence of policy verify-v1");
 	if (json_array_size(json_object_get(evidence, "records")) == 0)
 		return refuse(im, "nothing was timed, so there is no run to publish");

@@ -7,11 +7,6 @@
 
 /* ---- escaping ---- */
 
-struct slice slice_of(const char *text)
-{
-	return (struct slice){text, strlen(text)};
-}
-
 /* Length of the UTF-8 character at `at`, 0 when it is none. */
 static size_t decode(const unsigned char *at, size_t left, unsigned *code)
 {

@@ -52,6 +52,4 @@ void page_leaves(struct page *p, const char *name, const json_t *value);
 void page_table(struct page *p, const char *caption, const char *heads);
 void page_table_end(struct page *p);
 
-struct slice slice_of(const char *text);
-
 #endif
