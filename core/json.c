@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/pow10.h"
 
 __extension__ typedef unsigned __int128 u128;
@@ -57,6 +58,16 @@ json_t *json_load_text(const char *text, size_t len, const char *file, struct er
 json_t *json_load_numbers_as_double(const char *text, size_t len, const char *file, struct err *e)
 {
 	return load(text, len, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, file, e);
+}
+
+json_t *json_load_config(const char *path, struct err *e)
+{
+	struct buf text = {0};
+	json_t *root = file_read(path, JSON_CONFIG_MAX, &text, e) == 0 ? json_load_text(text.data, text.len, path, e) : NULL;
+	if (!root)
+		e->code = ERR_CONFIG;
+	buf_fini(&text);
+	return root;
 }
 
 /* floor(log10(2^e)), floor(log10(3/4 * 2^e)) and floor(log2(10^e)), exact in the ranges that doubles need. */

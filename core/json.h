@@ -16,6 +16,7 @@
 enum {
 	JSON_DEPTH_MAX = 64,     /* nesting accepted by json_load */
 	JSON_NUMBER_MAX = 32,    /* room for json_number, NUL included */
+	JSON_CONFIG_MAX = 4 << 20,
 };
 
 /* Loads one document of any type: duplicate names, trailing text, lone surrogates, bad UTF-8, NUL escapes and nesting beyond
@@ -23,6 +24,9 @@ enum {
 json_t *json_load_text(const char *text, size_t len, const char *file, struct err *e);
 /* The same where every number becomes a double, as RFC 8785 asks, and `\u0000` in values is accepted. */
 json_t *json_load_numbers_as_double(const char *text, size_t len, const char *file, struct err *e);
+
+/* Loads a file of config/, of at most JSON_CONFIG_MAX bytes. Whatever is wrong with it is ERR_CONFIG. The caller owns the result. */
+json_t *json_load_config(const char *path, struct err *e);
 
 /* Appends the canonical text of `value`. ERR_DATA for a number that has none (it cannot come from the loaders), and for NULL, which
  * is what jansson makes of a text that is not UTF-8 or a number that is not finite. */

@@ -213,14 +213,10 @@ static int check_signer(const char *path, json_t *s, struct err *e)
 
 struct signers *signers_load(const char *path, struct err *e)
 {
-    struct buf text = { 0 };
     struct signers *s = xcalloc(1, sizeof *s);
     size_t i;
-    json_t *v, *list = NULL;
-    if (file_read(path, 1 << 20, &text, e) == 0)
-        s->document = json_load_text(text.data, text.len, path, e);
-    buf_fini(&text);
-    list = json_object_get(s->document, "signers");
+    s->document = json_load_config(path, e);
+    json_t *v, *list = json_object_get(s->document, "signers");
     bool ok = s->document != NULL;
     if (ok && (!json_is_array(list) || json_integer_value(json_object_get(s->document, "version")) != 1))
         ok = err_at(e, ERR_CONFIG, path, 0, 0, "not {version: 1, signers: […]}") == 0;

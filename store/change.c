@@ -42,18 +42,12 @@ static int read_rules(const json_t *root, const char *file, struct step_rules *o
 
 int change_rules_load(const char *config_directory, struct step_rules *out, struct err *e)
 {
-	struct buf path = {0}, text = {0};
+	struct buf path = {0};
 	buf_printf(&path, "%s/trend.json", config_directory);
-	int rc = file_read(path.data, 1 << 16, &text, e);
-	if (rc == 0) {
-		json_t *root = json_load_text(text.data, text.len, path.data, e);
-		rc = root ? read_rules(root, path.data, out, e) : -1;
-		json_decref(root);
-	}
-	if (rc)
-		e->code = ERR_CONFIG;
+	json_t *root = json_load_config(path.data, e);
+	int rc = root ? read_rules(root, path.data, out, e) : -1;
+	json_decref(root);
 	buf_fini(&path);
-	buf_fini(&text);
 	return rc;
 }
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/file.h"
 #include "core/json.h"
 
 static int number_of(const json_t *root, const char *name, const char *file, double *out, struct err *e)
@@ -29,17 +28,11 @@ static int read_gates(const json_t *root, const char *file, struct gates *out, s
 
 int gates_load(const char *config_directory, struct gates *out, struct err *e)
 {
-	struct buf path = {0}, text = {0};
+	struct buf path = {0};
 	buf_printf(&path, "%s/gates.json", config_directory);
-	int rc = file_read(path.data, 1 << 16, &text, e);
-	if (rc == 0) {
-		json_t *root = json_load_text(text.data, text.len, path.data, e);
-		rc = root ? read_gates(root, path.data, out, e) : -1;
-		json_decref(root);
-	}
-	if (rc)
-		e->code = ERR_CONFIG;
+	json_t *root = json_load_config(path.data, e);
+	int rc = root ? read_gates(root, path.data, out, e) : -1;
+	json_decref(root);
 	buf_fini(&path);
-	buf_fini(&text);
 	return rc;
 }

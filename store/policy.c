@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "core/expr.h"
-#include "core/file.h"
 #include "core/json.h"
 
-enum { FILE_MAX = 4 << 20, AXES_MAX = 32 };
+enum { AXES_MAX = 32 };
 
 struct policy_tables {
 	json_t *flags, *floors, *hardware;
@@ -17,15 +16,10 @@ struct policy_tables {
 
 static json_t *load(const char *directory, const char *name, struct err *e)
 {
-	struct buf path = {0}, text = {0};
-	json_t *root = NULL;
+	struct buf path = {0};
 	buf_printf(&path, "%s/%s", directory, name);
-	if (file_read(path.data, FILE_MAX, &text, e) == 0)
-		root = json_load_text(text.data, text.len, path.data, e);
-	if (!root)
-		e->code = ERR_CONFIG;
+	json_t *root = json_load_config(path.data, e);
 	buf_fini(&path);
-	buf_fini(&text);
 	return root;
 }
 

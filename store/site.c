@@ -13,7 +13,7 @@
 #include "store/site_operation.h"
 #include "store/site_run.h"
 
-enum { CONFIG_MAX = 1 << 20, SHARDS = 256 };
+enum { SHARDS = 256 };
 
 /* ---- names and files ---- */
 
@@ -96,15 +96,11 @@ static int check_config(const json_t *config, const char *file, struct err *e)
 
 static int load_config(struct site *s, const char *directory)
 {
-	struct buf path = {0}, text = {0};
+	struct buf path = {0};
 	buf_printf(&path, "%s/site.json", directory);
-	if (file_read(path.data, CONFIG_MAX, &text, s->c->err) == 0)
-		s->config = json_load_text(text.data, text.len, path.data, s->c->err);
+	s->config = json_load_config(path.data, s->c->err);
 	int rc = s->config ? check_config(s->config, path.data, s->c->err) : -1;
-	if (!s->config)
-		s->c->err->code = ERR_CONFIG;
 	buf_fini(&path);
-	buf_fini(&text);
 	return rc;
 }
 

@@ -1,6 +1,5 @@
 #include "verify/hardware.h"
 
-#include "core/file.h"
 #include "core/json.h"
 
 static const char *text_of(json_t *o, const char *name, const char *absent, struct arena *a)
@@ -16,11 +15,7 @@ static double number_of(json_t *o, const char *name)
 
 int hardware_find(const char *path, const char *name, int major, int minor, struct arena *a, struct hardware *h, struct err *e)
 {
-    struct buf text = { 0 };
-    json_t *document = NULL;
-    if (file_read(path, 1 << 22, &text, e) == 0)
-        document = json_load_text(text.data, text.len, path, e);
-    buf_fini(&text);
+    json_t *document = json_load_config(path, e);
     if (!document)
         return -1;
     json_t *entry = json_object_get(json_object_get(document, "hardware"), name), *spec = json_object_get(entry, "spec");

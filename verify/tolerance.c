@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/file.h"
 #include "core/json.h"
 
 struct tolerances {
@@ -77,12 +76,9 @@ static int check(const struct tolerances *t, struct err *e)
 
 struct tolerances *tolerances_load(const char *path, struct err *e)
 {
-    struct buf text = { 0 };
     struct tolerances *t = xcalloc(1, sizeof *t);
     snprintf(t->path, sizeof t->path, "%s", path);
-    if (file_read(path, 1 << 20, &text, e) == 0)
-        t->document = json_load_text(text.data, text.len, path, e);
-    buf_fini(&text);
+    t->document = json_load_config(path, e);
     t->classes = json_object_get(t->document, "classes");
     t->operations = json_object_get(t->document, "operations");
     if (!t->document || check(t, e) != 0) {
