@@ -35,6 +35,7 @@ static const struct route {
 	{"check", "ki-store", "check", "prove that nothing is lost or altered", NULL},
 	{"export", "ki-store", "export", "normalized JSON dumps", NULL},
 	{"backup", "ki-store", "backup", "a consistent copy of the store", NULL},
+	{"upgrade", "ki-store", "upgrade", "bring an older store to this program's schema", NULL},
 	{"put", "ki-store", "put", "publish a wire stream from standard input", NULL},
 	{"config", "ki-normalize", NULL, "check the tables, or explain how a row binds", NULL},
 };

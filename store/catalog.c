@@ -159,8 +159,8 @@ json_t *catalog_metadata(struct catalog *c, uint32_t id)
 	MDB_val at = *key_u32(&key, id), value;
 	if (!cursor)
 		return list;
-	int rc = mdb_cursor_get(cursor, &at, &value, MDB_SET_RANGE);
-	for (; rc == 0 && key_read_u32(&at, 0) == id; rc = mdb_cursor_get(cursor, &at, &value, MDB_NEXT))
+	int found = txn_move(&c->t, TABLE_METADATA, cursor, MDB_SET_RANGE, &at, &value);
+	for (; found == 1 && key_read_u32(&at, 0) == id; found = txn_move(&c->t, TABLE_METADATA, cursor, MDB_NEXT, &at, &value))
 		json_array_append_new(list, json_load_text(value.mv_data, value.mv_size, "metadata", c->err));
 	mdb_cursor_close(cursor);
 	return list;

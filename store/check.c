@@ -7,8 +7,10 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "store/entry.h"
 #include "store/known.h"
 #include "store/ranges.h"
+#include "store/seal.h"
 
 enum { KEPT_MAX = 1 << 30 };
 
@@ -77,12 +79,28 @@ static void check_objects(struct check *k)
 	}
 }
 
+/* What no digest proves. The values are looked at as they lie in the file. */
+static void check_seals(struct check *k)
+{
+	for (int table = 0; table < TABLES && k->c->t.sealed; table++) {
+		MDB_cursor *cursor = seal_wanted((enum table)table) ? txn_cursor(&k->c->t, (enum table)table) : NULL;
+		MDB_val key, value;
+		uint64_t number = 0;
+		for (; cursor && mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0; number++)
+			if (!seal_holds((enum table)table, &key, &value))
+				problem(k, "entry %llu of table %s has other bytes than its checksum says", (unsigned long long)number, table_names[table]);
+		if (cursor)
+			mdb_cursor_close(cursor);
+	}
+	k->totals->unsealed = !k->c->t.sealed;
+}
+
 /* Metadata is filed under its object and its own digest. */
 static void check_metadata(struct check *k)
 {
 	MDB_cursor *cursor = txn_cursor(&k->c->t, TABLE_METADATA);
 	MDB_val key, value;
-	while (cursor && mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
+	while (cursor && txn_move(&k->c->t, TABLE_METADATA, cursor, MDB_NEXT, &key, &value) == 1) {
 		struct digest d = digest_of(value.mv_data, value.mv_size);
 		uint32_t object = key.mv_size == 4 + DIGEST_SIZE ? key_read_u32(&key, 0) : UINT32_MAX;
 		if (object == UINT32_MAX || memcmp((const char *)key.mv_data + 4, d.bytes, DIGEST_SIZE) != 0)
@@ -241,6 +259,14 @@ static void check_labels(struct check *k)
 	}
 }
 
+static void check_entries(struct check *k)
+{
+	json_t *entries = entry_load(k->c);
+	if (!entries)
+		problem(k, "%s", k->c->err->text);
+	json_decref(entries);
+}
+
 /* A kept file's text: its bytes, or what they hold when they are packed. */
 static int read_kept(const char *path, bool packed, struct buf *out, struct err *e)
 {
@@ -306,12 +332,14 @@ int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
 	struct check k = {.c = c, .out = out, .totals = totals};
 	*totals = (struct check_totals){0};
 	k.by_channel = xcalloc(c->channels.count + 1, sizeof *k.by_channel);
+	check_seals(&k);
 	check_objects(&k);
 	check_metadata(&k);
 	check_cases(&k);
 	check_labels(&k);
 	check_runs(&k);
 	check_publications(&k);
+	check_entries(&k);
 	check_index(&k, &c->digests, NULL);
 	for (size_t i = 0; i < c->channels.count; i++) {
 		ranges_sort(&k.by_channel[i]);
@@ -329,6 +357,7 @@ int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
 	check_size(&k, TABLE_PUBLICATIONS, c->counts.publications);
 	check_size(&k, TABLE_CARRIED, c->counts.publications);
 	check_size(&k, TABLE_SNAPSHOTS, c->counts.publications);
+	check_size(&k, TABLE_EVENTS, c->counts.events);
 	check_kept(&k);
 	free(k.by_channel);
 	buf_fini(&k.body);

@@ -9,6 +9,7 @@
 struct check_totals {
 	uint64_t objects, cases, runs, publications, kept, entries, problems; /* kept: files of snapshots/, evidence/ and samples/ */
 	bool unpublished; /* a writer was interrupted; its remains go with the next publication */
+	bool unsealed;    /* of schema 1, whose labels, publications and entries nothing proves */
 };
 /* Writes a line for each problem to `out`. Returns -1 only when checking itself was impossible. */
 int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals);

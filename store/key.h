@@ -17,6 +17,9 @@
  * snapshots    snapshot digest, publication id (u32)        empty
  * events       id (u32)                                     canonical JSON
  *
+ * From schema 2 on, values of the tables that nothing else proves end in a seal (seal.h): meta, metadata, labels, runs,
+ * publications, carried and events. Objects and cases are proved by their digests; the other tables follow from these.
+ *
  * Integers in keys are big-endian, so that byte order is value order. Ids and run numbers count from 0 and are handed out in
  * order. What lies at or beyond the counts in `meta` is not published: readers do not see it and the next writer drops it. */
 #ifndef KI_STORE_KEY_H
@@ -47,7 +50,7 @@ enum table {
 };
 extern const char *const table_names[TABLES];
 
-enum { SCHEMA_VERSION = 1 };
+enum { SCHEMA_VERSION = 2 };
 
 /* One run. Values are the source's doubles; RUN_UNITS says they are stored units (ns, bytes) instead. NAN where absent. */
 struct run_row {

@@ -22,6 +22,7 @@
 #include "store/journal.h"
 #include "store/lineage.h"
 #include "store/list.h"
+#include "store/pages.h"
 #include "store/put.h"
 #include "store/rerun.h"
 #include "store/report.h"
@@ -327,19 +328,26 @@ static int read_check(struct catalog *c, struct options *o)
 		return -1;
 	if (o->json)
 		printf("{\"cases\":%llu,\"entries\":%llu,\"objects\":%llu,\"problems\":%llu,\"publications\":%llu,\"runs\":%llu,\"snapshots\":%llu,"
-		       "\"unpublished\":%s}\n", (unsigned long long)t.cases, (unsigned long long)t.entries, (unsigned long long)t.objects,
+		       "\"unpublished\":%s,\"unsealed\":%s}\n", (unsigned long long)t.cases, (unsigned long long)t.entries, (unsigned long long)t.objects,
 		       (unsigned long long)t.problems, (unsigned long long)t.publications, (unsigned long long)t.runs, (unsigned long long)t.kept,
-		       t.unpublished ? "true" : "false");
+		       t.unpublished ? "true" : "false", t.unsealed ? "true" : "false");
 	else if (!o->quiet || t.problems)
-		printf("%s: %llu runs rebuilt, %llu objects, %llu cases, %llu publications, %llu kept files, %llu index entries%s\n",
+		printf("%s: %llu runs rebuilt, %llu objects, %llu cases, %llu publications, %llu kept files, %llu index entries%s%s\n",
 		       t.problems ? "damaged" : "clean", (unsigned long long)t.runs, (unsigned long long)t.objects, (unsigned long long)t.cases,
 		       (unsigned long long)t.publications, (unsigned long long)t.kept, (unsigned long long)t.entries,
-		       t.unpublished ? "; remains of an interrupted writer wait for the next one" : "");
+		       t.unpublished ? "; remains of an interrupted writer wait for the next one" : "",
+		       t.unsealed ? "; schema 1: nothing proves its labels, publications and entries until `ki upgrade`" : "");
 	return t.problems ? err_at(c->err, ERR_CORRUPT, o->store, 0, 0, "%llu problems", (unsigned long long)t.problems) : 0;
 }
 
+/* The shape first: what is read after it is read through pointers that hold. */
 static int verb_check(struct options *o, struct err *e)
 {
+	struct pages_totals pages;
+	if (pages_check(o->store, o->json ? stderr : stdout, &pages, NULL, e))
+		return -1;
+	if (pages.problems)
+		return err_at(e, ERR_CORRUPT, o->store, 0, 0, "data.mdb is damaged in %llu places; restore a backup", (unsigned long long)pages.problems);
 	return with_catalog(o, e, read_check);
 }
 
@@ -360,6 +368,21 @@ static int write_site(struct catalog *c, struct options *o)
 		printf("%s: %llu pages in %llu files of %llu bytes; %llu written, %llu unchanged\n", o->out ? o->out : "var/site", (unsigned long long)t.pages,
 		       (unsigned long long)t.files, (unsigned long long)t.size_bytes, (unsigned long long)t.written, (unsigned long long)t.unchanged);
 	arena_fini(&a);
+	return rc;
+}
+
+/* Opening for writing is what upgrades. */
+static int verb_upgrade(struct options *o, struct err *e)
+{
+	struct store st;
+	int rc = store_open(&st, o->store, STORE_READ, e); /* one must be there */
+	store_close(&st);
+	if (rc)
+		return rc;
+	rc = store_open(&st, o->store, STORE_WRITE, e);
+	store_close(&st);
+	if (rc == 0 && !o->quiet)
+		printf("%s: schema %d\n", o->store, SCHEMA_VERSION);
 	return rc;
 }
 
@@ -424,6 +447,7 @@ static const struct verb verbs[] = {
 	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
 	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output; --format site: pages under --out (default var/site)", FILTERS " out format columns", 0, 0, verb_export},
 	{"backup", "DIRECTORY", "a consistent copy, also while others write", "", 1, 1, verb_backup},
+	{"upgrade", "", "bring a store of an older program to this one's schema, as the first writer does", "", 0, 0, verb_upgrade},
 	{"published", "", "what ki-ingest need not send again (--config-digest D)", "config-digest", 0, 0, verb_published},
 };
 

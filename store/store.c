@@ -12,6 +12,8 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "store/seal.h"
+#include "store/upgrade.h"
 
 enum { READERS_MAX = 510, LOCK_TRIES = 300 /* of 0.1 s each */ };
 static const size_t MAP_MIN = (size_t)1 << 30, MAP_HEADROOM = (size_t)256 << 20;
@@ -60,11 +62,12 @@ static int check_length(struct store *st, struct err *e)
 	int rc = fstat(fd, &info) ? err_errno(e, st->file, "cannot stat") : 0;
 	if (rc == 0 && info.st_size > 0) {
 		newest = first_ok && (!second_ok || first.transaction >= second.transaction) ? &first : second_ok ? &second : NULL;
-		if (!newest || !first_ok || !second_ok)
+		uint32_t page_size = first.trees[0].page_size;
+		if (!newest || !first_ok || !second_ok || page_size < 512 || page_size > 65536 || page_size != second.trees[0].page_size)
 			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "not a catalog, or damaged: its first pages are unreadable; restore a backup");
-		else if ((uint64_t)info.st_size < (newest->last_page + 1) * newest->trees[0].page_size)
+		else if (newest->last_page >= (uint64_t)info.st_size / page_size)
 			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: %lld bytes long, but its own account says %llu; restore a backup",
-				    (long long)info.st_size, (unsigned long long)((newest->last_page + 1) * newest->trees[0].page_size));
+				    (long long)info.st_size, (unsigned long long)((newest->last_page + 1) * page_size));
 	}
 	close(fd);
 	return rc;
@@ -97,7 +100,7 @@ static size_t map_size_for(size_t used)
 static int open_environment(struct store *st, enum store_mode mode, struct err *e)
 {
 	struct stat info;
-	unsigned flags = MDB_NOTLS | (mode == STORE_READ ? MDB_RDONLY : 0);
+	unsigned flags = MDB_NOTLS | (mode == STORE_WRITE ? 0 : MDB_RDONLY);
 	size_t used = stat(st->file, &info) == 0 ? (size_t)info.st_size : 0;
 	int rc = mdb_env_create(&st->env);
 	if (rc == 0)
@@ -108,7 +111,7 @@ static int open_environment(struct store *st, enum store_mode mode, struct err *
 		rc = mdb_env_set_mapsize(st->env, map_size_for(used));
 	if (rc == 0)
 		rc = mdb_env_open(st->env, st->directory, flags, 0644);
-	if (mode == STORE_READ && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
+	if (mode != STORE_WRITE && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
 		mdb_env_close(st->env);
 		st->env = NULL;
 		rc = mdb_env_create(&st->env);
@@ -120,14 +123,38 @@ static int open_environment(struct store *st, enum store_mode mode, struct err *
 	return rc ? store_error(st, rc, "cannot open catalog", e) : 0;
 }
 
+static uint32_t schema_in(struct store *st, MDB_txn *txn)
+{
+	struct key key;
+	MDB_val value;
+	uint32_t schema = 0; /* first of struct meta_counts in every schema */
+	if (mdb_get(txn, st->tables[TABLE_META], key_text(&key, "counts"), &value) == 0 && value.mv_size >= sizeof schema)
+		memcpy(&schema, value.mv_data, sizeof schema);
+	return schema;
+}
+
+/* Before anything else of it is touched, for the rest may lie in another way. */
+static int refuse_newer(struct store *st, MDB_txn *txn, struct err *e)
+{
+	uint32_t schema = schema_in(st, txn);
+	if (schema <= SCHEMA_VERSION)
+		return 0;
+	return err_at(e, ERR_CONFIG, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", schema, SCHEMA_VERSION);
+}
+
 static int open_tables(struct store *st, enum store_mode mode, struct err *e)
 {
 	MDB_txn *txn;
 	int rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn);
 	if (rc)
 		return store_error(st, rc, "cannot begin", e);
-	for (int i = 0; i < TABLES && rc == 0; i++)
+	for (int i = 0; i < TABLES && rc == 0; i++) {
 		rc = mdb_dbi_open(txn, table_names[i], mode == STORE_WRITE ? MDB_CREATE : 0, &st->tables[i]);
+		if (rc == 0 && i == TABLE_META && refuse_newer(st, txn, e)) {
+			mdb_txn_abort(txn);
+			return -1;
+		}
+	}
 	if (rc == 0)
 		rc = mdb_txn_commit(txn); /* keeps the handles; writes nothing when nothing was made */
 	else
@@ -139,20 +166,19 @@ static int open_tables(struct store *st, enum store_mode mode, struct err *e)
 
 static int check_schema(struct store *st, enum store_mode mode, struct err *e)
 {
+	const struct meta_counts none = {.schema = SCHEMA_VERSION};
 	struct txn t;
-	struct meta_counts counts;
+	if (mode == STORE_READ)
+		return 0;
 	if (txn_begin(&t, st, mode, e))
 		return -1;
-	if (txn_counts(&t, &counts) == 0 && counts.schema == 0 && mode == STORE_WRITE) {
-		counts.schema = SCHEMA_VERSION;
-		if (txn_put_counts(&t, &counts) == 0)
-			return txn_commit(&t);
-	} else if (counts.schema > SCHEMA_VERSION) {
-		err_at(e, ERR_DATA, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", counts.schema,
-		       SCHEMA_VERSION);
-	}
+	uint32_t schema = schema_in(st, t.mdb);
+	if (schema == 0 && txn_put_counts(&t, &none) == 0)
+		return txn_commit(&t);
 	txn_abort(&t);
-	return e->code ? -1 : 0;
+	if (e->code)
+		return -1;
+	return schema < SCHEMA_VERSION ? upgrade_store(st, e) : 0;
 }
 
 static char *join(const char *a, const char *b)
@@ -183,12 +209,14 @@ int store_open(struct store *st, const char *directory, enum store_mode mode, st
 	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE};
 	if (mode == STORE_WRITE && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
 		return -1;
-	if (mode == STORE_READ && access(st->file, F_OK) != 0)
+	if (mode != STORE_WRITE && access(st->file, F_OK) != 0)
 		return err_at(e, errno == EACCES ? ERR_NOPERM : ERR_NOTFOUND, directory, 0, 0,
 			      "no store here (%s): run `ki nightly` first or give --store DIR", strerror(errno));
 	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, mode, e))
 		return -1;
 	mdb_reader_check(st->env, &dead);
+	if (mode == STORE_BARE)
+		return 0;
 	return open_tables(st, mode, e) || check_schema(st, mode, e) ? -1 : 0;
 }
 
@@ -216,7 +244,7 @@ static int grow_map(struct store *st)
 
 int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err *e)
 {
-	*t = (struct txn){st, NULL, e, false};
+	*t = (struct txn){.st = st, .err = e};
 	if (e->code)
 		return -1;
 	int rc = mode == STORE_WRITE ? grow_map(st) : 0;
@@ -227,9 +255,12 @@ int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err 
 		if (rc == 0)
 			rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &t->mdb);
 	}
-	if (rc)
+	if (rc) {
 		t->mdb = NULL;
-	return rc ? store_error(st, rc, "cannot begin", e) : 0;
+		return store_error(st, rc, "cannot begin", e);
+	}
+	t->sealed = schema_in(st, t->mdb) != 1;
+	return 0;
 }
 
 /* The length check above wants every page of the account to exist, but a commit does not write the last pages that it took
@@ -268,6 +299,17 @@ void txn_abort(struct txn *t)
 	t->mdb = NULL;
 }
 
+/* Leaves a value without its seal. */
+static int take_seal_off(struct txn *t, enum table table, MDB_val *value)
+{
+	if (!t->sealed || !seal_wanted(table))
+		return 1;
+	if (value->mv_size < SEAL_SIZE)
+		return err_at(t->err, ERR_CORRUPT, t->st->file, 0, 0, "a value of table %s is too short; run `ki check`", table_names[table]);
+	value->mv_size -= SEAL_SIZE;
+	return 1;
+}
+
 int txn_get(struct txn *t, enum table table, MDB_val *key, MDB_val *value)
 {
 	if (t->err->code)
@@ -275,16 +317,26 @@ int txn_get(struct txn *t, enum table table, MDB_val *key, MDB_val *value)
 	int rc = mdb_get(t->mdb, t->st->tables[table], key, value);
 	if (rc == MDB_NOTFOUND)
 		return 0;
-	return rc ? store_error(t->st, rc, table_names[table], t->err) : 1;
+	if (rc)
+		return store_error(t->st, rc, table_names[table], t->err);
+	if (table == TABLE_META && t->sealed && !seal_holds(table, key, value))
+		return err_at(t->err, ERR_CORRUPT, t->st->file, 0, 0, "damaged: the checksum of the store's own account (%.*s) does not hold; restore a backup",
+			      (int)key->mv_size, (const char *)key->mv_data);
+	return take_seal_off(t, table, value);
 }
 
 int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, size_t len)
 {
-	MDB_val value = {len, (void *)data};
+	bool sealed = t->sealed && seal_wanted(table);
+	MDB_val value = {len + (sealed ? SEAL_SIZE : 0), (void *)data};
 	if (t->err->code)
 		return -1;
 	t->changed = true;
-	int rc = mdb_put(t->mdb, t->st->tables[table], key, &value, 0);
+	int rc = mdb_put(t->mdb, t->st->tables[table], key, &value, sealed ? MDB_RESERVE : 0);
+	if (rc == 0 && sealed) {
+		memcpy(value.mv_data, data, len);
+		seal_make(table, key, (struct slice){data, len}, (uint8_t *)value.mv_data + len);
+	}
 	return rc ? store_error(t->st, rc, table_names[table], t->err) : 0;
 }
 
@@ -332,7 +384,17 @@ int txn_next(struct txn *t, enum table table, struct key *key, MDB_val *value)
 	mdb_cursor_close(cursor);
 	if (rc == MDB_NOTFOUND)
 		return 0;
-	return rc ? store_error(t->st, rc, table_names[table], t->err) : 1;
+	return rc ? store_error(t->st, rc, table_names[table], t->err) : take_seal_off(t, table, value);
+}
+
+int txn_move(struct txn *t, enum table table, MDB_cursor *cursor, MDB_cursor_op op, MDB_val *key, MDB_val *value)
+{
+	if (t->err->code)
+		return -1;
+	int rc = mdb_cursor_get(cursor, key, value, op);
+	if (rc == MDB_NOTFOUND)
+		return 0;
+	return rc ? store_error(t->st, rc, table_names[table], t->err) : take_seal_off(t, table, value);
 }
 
 int txn_counts(struct txn *t, struct meta_counts *out)

@@ -13,7 +13,11 @@
 #include "core/err.h"
 #include "store/key.h"
 
-enum store_mode { STORE_READ, STORE_WRITE };
+enum store_mode {
+	STORE_READ,
+	STORE_WRITE,
+	STORE_BARE, /* to read the file by its pages: no table is looked at */
+};
 
 struct store {
 	MDB_env *env;
@@ -24,8 +28,9 @@ struct store {
 };
 
 /* Opens DIR, for STORE_WRITE making it when it is missing. Errors: ERR_NOTFOUND no store there, ERR_CORRUPT file shorter than
- * its own account or not ours, ERR_DATA made by a newer version, ERR_NOPERM, ERR_TEMP another
- * writer has been at work for half a minute. Close it also when opening failed. */
+ * its own account or not ours, ERR_CONFIG made by a newer version, ERR_NOPERM, ERR_TEMP another
+ * writer has been at work for half a minute. A store of an older schema is read as it is, and upgraded (upgrade.h) when it is
+ * opened for writing. Close it also when opening failed. */
 int store_open(struct store *st, const char *directory, enum store_mode mode, struct err *e);
 void store_close(struct store *st);
 
@@ -35,12 +40,14 @@ struct txn {
 	MDB_txn *mdb;
 	struct err *err;
 	bool changed; /* something was put or deleted */
+	bool sealed;  /* values carry seals: schema 2 or later */
 };
 int txn_begin(struct txn *t, struct store *st, enum store_mode mode, struct err *e);
 int txn_commit(struct txn *t); /* durable when it returns 0 */
 void txn_abort(struct txn *t); /* fine after commit and on a zeroed txn */
 
-/* 1 found, 0 absent, -1 failed. The value is valid until the transaction ends or writes. */
+/* 1 found, 0 absent, -1 failed. The value is valid until the transaction ends or writes. Seals are put and taken off here; that of
+ * `meta` is checked, the others are for check.h. */
 int txn_get(struct txn *t, enum table table, MDB_val *key, MDB_val *value);
 int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, size_t len);
 int txn_delete(struct txn *t, enum table table, MDB_val *key); /* absent is fine */
@@ -48,6 +55,8 @@ int txn_delete_at(struct txn *t, MDB_cursor *cursor); /* the entry under a curso
 /* First key at or after `key` (which is replaced): 1 found, 0 none, -1 failed. */
 int txn_next(struct txn *t, enum table table, struct key *key, MDB_val *value);
 MDB_cursor *txn_cursor(struct txn *t, enum table table); /* NULL when failed; close with mdb_cursor_close */
+/* Moves a cursor of `table`: 1 and an entry, 0 at the end, -1 failed. */
+int txn_move(struct txn *t, enum table table, MDB_cursor *cursor, MDB_cursor_op op, MDB_val *key, MDB_val *value);
 int txn_counts(struct txn *t, struct meta_counts *out);
 int txn_put_counts(struct txn *t, const struct meta_counts *counts);
 

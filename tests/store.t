@@ -183,7 +183,7 @@ is "$rc" 66 'a key that is not there is not found'
 # --- status ------------------------------------------------------------------------------------------------------------------------
 ki status --store "$S" --json
 is "$rc $(jq -c '[.runs, .cases, .publications, .schema, .stale, (.channels | length), .channels[0].channel, .fileBytes > 0, .liveBytesPerRun > 0]' "$D/out")" \
-	'0 [6,3,2,1,false,1,"committed",true,true]' 'status counts runs, cases and publications'
+	'0 [6,3,2,2,false,1,"committed",true,true]' 'status counts runs, cases and publications'
 KI_NOW=2099-01-01T00:00:00Z "$KI" status --store "$S" --max-age 48 >"$D/out" 2>"$D/err"
 is "$? $(lines "$D/err")" '75 1' 'a publication older than --max-age is stale'
 ki status --store "$S" --max-age 48

@@ -468,7 +468,7 @@ static void test_a_newer_schema_is_refused(void **state)
 	for (int mode = STORE_READ; mode <= STORE_WRITE; mode++) {
 		e = (struct err){0};
 		assert_int_equal(store_open(&st, p->root, (enum store_mode)mode, &e), -1);
-		assert_int_equal(e.code, ERR_DATA);
+		assert_int_equal(e.code, ERR_CONFIG);
 		store_close(&st);
 	}
 }
