@@ -28,6 +28,8 @@ static const struct route {
 	{"history", "ki-store", "history", "publications that carried a run, its predecessor and successor", NULL},
 	{"flags", "ki-store", "flags", "numbers that deserve doubt, and why", NULL},
 	{"flag", "ki-store", "flag", "flag a run by hand, or clear that", NULL},
+	{"retract", "ki-store", "retract", "take a run out of its ranking, signed; or undo that", NULL},
+	{"note", "ki-store", "note", "a signed note on a run; or undo it", NULL},
 	{"trend", "ki-store", "trend", "a kernel over drops and versions, with change points", NULL},
 	{"report", "ki-store", "report", "the morning mail: what is new, slower, faster, in doubt", NULL},
 	{"log", "ki-store", "log", "publications, newest first; --events: changes of leader", NULL},

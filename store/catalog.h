@@ -28,8 +28,9 @@ struct catalog {
 	struct catalog_case **cases; /* by id, filled on first use */
 	struct slice *labels;        /* likewise */
 	struct buf scratch;
-	json_t *entries;             /* of link.h, loaded on first use */
-	struct link_table *links;    /* likewise, in the arena */
+	json_t *entries;             /* of entry.h, loaded on first use */
+	struct link_table *links;    /* of link.h, likewise, in the arena */
+	struct correction_table *corrections; /* of correction.h, likewise */
 	struct err *err;
 };
 

@@ -261,10 +261,8 @@ static void check_labels(struct check *k)
 
 static void check_entries(struct check *k)
 {
-	json_t *entries = entry_load(k->c);
-	if (!entries)
+	if (!entry_all(k->c))
 		problem(k, "%s", k->c->err->text);
-	json_decref(entries);
 }
 
 /* A kept file's text: its bytes, or what they hold when they are packed. */

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/correction.h"
+
 const char *unranked_code(enum unranked u)
 {
-	static const char *const codes[] = {NULL, "STATUS_FAILED", "SUPERSEDED", "MISSING_PRIMARY_METRIC"};
+	static const char *const codes[] = {NULL, "STATUS_FAILED", "RETRACTED", "SUPERSEDED", "MISSING_PRIMARY_METRIC"};
 	return codes[u];
 }
 
@@ -60,6 +62,8 @@ static int add_member(struct catalog *c, struct cohort *k, const struct catalog_
 	m.primary = run_units(&m.row, of->parts.metric, m.row.value_50);
 	if (m.row.flags & RUN_FAILED)
 		m.unranked = UNRANKED_STATUS;
+	else if (correction_retraction(c, &m.row.digest))
+		m.unranked = UNRANKED_RETRACTED;
 	else if (m.primary < 0)
 		m.unranked = UNRANKED_MISSING_METRIC;
 	if ((k->count & (k->count - 1)) == 0)
@@ -87,9 +91,11 @@ static void supersede(struct member **line, size_t count)
 	for (size_t i = count - 1; i-- > 0;) {
 		if (line[i]->row.observed_ms < line[i + 1]->row.observed_ms)
 			next = i + 1;
-		if (next == count || line[i]->unranked == UNRANKED_SUPERSEDED)
+		if (next == count || line[i]->superseded)
 			continue;
-		line[i]->unranked = UNRANKED_SUPERSEDED;
+		line[i]->superseded = true;
+		if (line[i]->unranked != UNRANKED_RETRACTED)
+			line[i]->unranked = UNRANKED_SUPERSEDED;
 		line[i]->successor = line[next]->run;
 	}
 }
@@ -161,9 +167,12 @@ enum { KERNELS_MAX = 16 }; /* of one cohort; more are not told apart */
 static void rank(struct cohort *k)
 {
 	const struct member *last[KERNELS_MAX]; /* of each kernel seen so far */
+	k->ranked = k->kernels = 0;
 	for (size_t i = 0; i < k->count; i++) {
 		struct member *m = &k->members[i], *before = i ? m - 1 : NULL;
 		size_t kernel = 0;
+		m->rank = m->kernel_rank = 0;
+		m->tied = false;
 		while (kernel < k->kernels && kernel < KERNELS_MAX - 1 && !same_kernel(last[kernel], m))
 			kernel++;
 		bool first = kernel == k->kernels;
@@ -176,6 +185,13 @@ static void rank(struct cohort *k)
 		}
 		last[kernel] = m;
 	}
+}
+
+void cohort_rank(struct cohort *k)
+{
+	if (k->count)
+		qsort(k->members, k->count, sizeof *k->members, compare);
+	rank(k);
 }
 
 int cohort_load(struct catalog *c, const struct digest *key, struct cohort *out)
@@ -191,9 +207,7 @@ int cohort_load(struct catalog *c, const struct digest *key, struct cohort *out)
 		if (id < c->counts.cases && add_case(c, out, id))
 			break;
 	}
-	if (out->count)
-		qsort(out->members, out->count, sizeof *out->members, compare);
-	rank(out);
+	cohort_rank(out);
 	return c->err->code ? -1 : 0;
 }
 

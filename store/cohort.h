@@ -4,8 +4,8 @@
 
 #include "store/catalog.h"
 
-enum unranked { RANKED, UNRANKED_STATUS, UNRANKED_SUPERSEDED, UNRANKED_MISSING_METRIC };
-/* `STATUS_FAILED`, `SUPERSEDED`, `MISSING_PRIMARY_METRIC`; NULL for a ranked run. */
+enum unranked { RANKED, UNRANKED_STATUS, UNRANKED_RETRACTED, UNRANKED_SUPERSEDED, UNRANKED_MISSING_METRIC };
+/* `STATUS_FAILED`, `RETRACTED`, `SUPERSEDED`, `MISSING_PRIMARY_METRIC`; NULL for a ranked run. */
 const char *unranked_code(enum unranked u);
 
 struct member {
@@ -18,7 +18,8 @@ struct member {
 	uint32_t rank;            /* from 1, dense; 0 when unranked */
 	uint32_t kernel_rank;     /* the same among the runs of its own kernel */
 	bool tied;                /* with the member before it, as published records have it */
-	uint32_t successor;       /* the run that supersedes it, when SUPERSEDED */
+	bool superseded;          /* whatever else it is: a retracted run stays superseded */
+	uint32_t successor;       /* the run that supersedes it, when superseded */
 };
 
 struct cohort {
@@ -31,6 +32,8 @@ struct cohort {
 /* Reads the cohort of a comparison key. An unknown key gives an empty cohort. Free with cohort_fini. */
 int cohort_load(struct catalog *c, const struct digest *key, struct cohort *out);
 void cohort_fini(struct cohort *k);
+/* Orders the members and ranks them anew, by what `unranked` says of each. */
+void cohort_rank(struct cohort *k);
 const struct member *cohort_member(const struct cohort *k, uint32_t run);
 
 /* Calls `visit` for every cohort in key order until it returns non-zero, which is passed on. */

@@ -44,8 +44,10 @@ int entry_append(struct store *st, const char *type, const struct digest *run, c
 	return rc;
 }
 
-json_t *entry_load(struct catalog *c)
+const json_t *entry_all(struct catalog *c)
 {
+	if (c->entries)
+		return c->entries;
 	json_t *list = json_array();
 	for (uint32_t id = 0; id < c->counts.events; id++) {
 		struct key key;
@@ -60,5 +62,5 @@ json_t *entry_load(struct catalog *c)
 		}
 		json_array_append_new(list, entry);
 	}
-	return list;
+	return c->entries = list;
 }

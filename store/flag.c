@@ -361,14 +361,15 @@ static int rules_of_change(struct deriver *d)
 	return d->c->err->code ? -1 : rc;
 }
 
-/* Flags that people set: the last entry about a run decides. */
+/* Flags that people set: the last of them about a run decides. */
 static int rules_by_hand(struct deriver *d)
 {
-	json_t *entries = entry_load(d->c), *last = json_object(), *entry;
+	const json_t *entries = entry_all(d->c);
+	json_t *last = json_object(), *entry;
 	const char *run;
 	size_t i;
-	json_array_foreach(entries, i, entry)
-		if (json_object_get(entry, "run"))
+	json_array_foreach((json_t *)entries, i, entry)
+		if (strncmp(json_text_of(entry, "type"), "flag", 4) == 0)
 			json_object_set(last, json_text_of(entry, "run"), entry);
 	json_object_foreach(last, run, entry) {
 		struct sample s = {0};
@@ -379,7 +380,6 @@ static int rules_by_hand(struct deriver *d)
 		raise_flag(d, FLAG_MANUAL, &s, s.run, 1, NULL, 0, "%s (%.10s)", json_text_of(entry, "reason"), json_text_of(entry, "at"));
 	}
 	json_decref(last);
-	json_decref(entries);
 	return entries && !d->c->err->code ? 0 : -1;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/correction.h"
 #include "store/view.h"
 
 /* When upstream published it: the commit's time where it is known, else our own. */
@@ -79,7 +80,7 @@ void lineage_fini(struct lineage *l)
 
 bool lineage_withdrawn(const struct lineage *l, const struct member *m)
 {
-	if (m->unranked == UNRANKED_SUPERSEDED)
+	if (m->superseded)
 		return false;
 	for (size_t slot = 0; slot < l->c->channels.count; slot++)
 		if (l->first_in[slot] && l->first_in[slot][m->run] != LINEAGE_NEVER && !ranges_has(&l->newest[slot], m->run))
@@ -95,13 +96,13 @@ static const struct member *predecessor(const struct cohort *k, const struct mem
 	const struct member *best = NULL;
 	for (size_t i = 0; i < k->count; i++) {
 		const struct member *other = &k->members[i];
-		if (other->unranked == UNRANKED_SUPERSEDED && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
+		if (other->superseded && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
 			best = other;
 	}
 	return best;
 }
 
-static json_t *run_json(struct catalog *c, const struct member *m)
+json_t *lineage_run_json(struct catalog *c, const struct member *m)
 {
 	char digest[DIGEST_TEXT + 1];
 	struct buf id = {0};
@@ -128,10 +129,10 @@ static json_t *history_json(struct catalog *c, const struct cohort *k, const str
 		json_decref(p);
 	}
 	free(carriers);
-	const char *state = m->unranked == UNRANKED_SUPERSEDED ? "superseded" : lineage_withdrawn(l, m) ? "withdrawn" : "current";
-	const struct member *successor = m->unranked == UNRANKED_SUPERSEDED ? cohort_member(k, m->successor) : NULL;
-	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "run", run_json(c, m), "state", state, "publications", publications, "predecessor",
-			 run_json(c, predecessor(k, m)), "successor", run_json(c, successor));
+	const char *state = m->unranked == UNRANKED_RETRACTED ? "retracted" : m->superseded ? "superseded" : lineage_withdrawn(l, m) ? "withdrawn" : "current";
+	const struct member *successor = m->superseded ? cohort_member(k, m->successor) : NULL;
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "run", lineage_run_json(c, m), "state", state, "publications", publications, "predecessor",
+			 lineage_run_json(c, predecessor(k, m)), "successor", lineage_run_json(c, successor), "corrections", correction_of(c, &m->row.digest));
 }
 
 static void print_run_line(const char *name, const json_t *run, const char *unit, FILE *out)
@@ -155,6 +156,9 @@ static void print_history(const json_t *h, const char *unit, FILE *out)
 	json_array_foreach(json_object_get(h, "publications"), i, p)
 		fprintf(out, "  %-10s %-14.12s upstream %.10s, published %.10s, snapshot %.19s\n", json_text_of(p, "channel"), json_text_of(p, "identity"),
 			json_text_of(p, "upstreamAt"), json_text_of(p, "publishedAt"), json_text_of(p, "sha256"));
+	json_array_foreach(json_object_get(h, "corrections"), i, p)
+		fprintf(out, "%-12s %.10s, entry %.15s%s\n", json_text_of(p, "type"), json_text_of(p, "at"), json_text_of(p, "id") + strlen("sha256:"),
+			json_is_true(json_object_get(p, "undone")) ? ", since undone" : "");
 }
 
 int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out)
@@ -174,168 +178,4 @@ int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out)
 	cohort_fini(&k);
 	lineage_fini(&l);
 	return c->err->code ? -1 : rc;
-}
-
-/* ---- leaders ---- */
-
-struct event {
-	uint32_t publication;
-	struct digest cohort;
-	uint32_t before, after;
-	bool superseded; /* the old leader was overwritten upstream; otherwise it was beaten */
-};
-struct events {
-	struct lineage l;
-	struct event *items;
-	size_t count, room;
-};
-
-static uint32_t later(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
-/* By member: the publication from which a later run of the same case stood in the same file; LINEAGE_NEVER for one that was not
- * superseded. The caller frees. */
-static uint32_t *superseded_from(const struct lineage *l, const struct cohort *k)
-{
-	uint32_t *out = never((uint32_t)k->count);
-	for (size_t i = 0; i < k->count; i++) {
-		const struct member *m = &k->members[i];
-		for (size_t n = 0; n < k->count && m->unranked == UNRANKED_SUPERSEDED; n++) {
-			const struct member *other = &k->members[n];
-			if (other->c != m->c || other->row.observed_ms <= m->row.observed_ms)
-				continue;
-			for (size_t slot = 0; slot < l->c->channels.count; slot++)
-				if (l->first_in[slot]) {
-					uint32_t both = later(l->first_in[slot][m->run], l->first_in[slot][other->run]);
-					out[i] = both < out[i] ? both : out[i];
-				}
-		}
-	}
-	return out;
-}
-
-/* The leader as of publication `id`, by its place among the members; k->count when there is none. */
-static size_t leader_at(const struct lineage *l, const struct cohort *k, const uint32_t *superseded, uint32_t id)
-{
-	size_t best = k->count;
-	for (size_t i = 0; i < k->count; i++) {
-		const struct member *m = &k->members[i], *held = best < k->count ? &k->members[best] : NULL;
-		if (l->first[m->run] > id || m->primary < 0 || (m->row.flags & RUN_FAILED) || superseded[i] <= id)
-			continue;
-		if (!held || m->primary < held->primary || (m->primary == held->primary && m->row.observed_ms > held->row.observed_ms))
-			best = i;
-	}
-	return best;
-}
-
-static int compare_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
-/* The publications at which this cohort's standing can have changed. */
-static size_t steps_of(const struct lineage *l, const struct cohort *k, uint32_t **out)
-{
-	size_t count = 0, kept = 0;
-	uint32_t *steps = xmalloc((k->count * (l->c->channels.count + 1) + 1) * sizeof *steps);
-	for (size_t i = 0; i < k->count; i++) {
-		steps[count++] = l->first[k->members[i].run];
-		for (size_t slot = 0; slot < l->c->channels.count; slot++)
-			if (l->first_in[slot] && l->first_in[slot][k->members[i].run] != LINEAGE_NEVER)
-				steps[count++] = l->first_in[slot][k->members[i].run];
-	}
-	qsort(steps, count, sizeof *steps, compare_u32);
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || steps[i] != steps[kept - 1])
-			steps[kept++] = steps[i];
-	*out = steps;
-	return kept;
-}
-
-static void add_event(struct events *e, struct event x)
-{
-	if (e->count == e->room) {
-		e->room = e->room ? e->room * 2 : 64;
-		e->items = xrealloc(e->items, e->room * sizeof *e->items);
-	}
-	e->items[e->count++] = x;
-}
-
-static int add_events(const struct cohort *k, void *context)
-{
-	struct events *e = context;
-	size_t leader = k->count;
-	uint32_t *steps;
-	if (k->count < 2)
-		return 0;
-	size_t count = steps_of(&e->l, k, &steps);
-	uint32_t *superseded = superseded_from(&e->l, k);
-	for (size_t i = 0; i < count; i++) {
-		size_t now = leader_at(&e->l, k, superseded, steps[i]);
-		if (leader < k->count && now < k->count && now != leader)
-			add_event(e, (struct event){steps[i], k->key, k->members[leader].run, k->members[now].run, superseded[leader] <= steps[i]});
-		leader = now;
-	}
-	free(superseded);
-	free(steps);
-	return 0;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-	const struct event *x = a, *y = b;
-	if (x->publication != y->publication)
-		return x->publication > y->publication ? -1 : 1;
-	return digest_cmp(&x->cohort, &y->cohort);
-}
-
-static json_t *leader_json(struct catalog *c, uint32_t run, struct buf *id)
-{
-	struct member m = {.run = run};
-	if (catalog_run(c, run, &m.row) || !(m.c = catalog_case(c, m.row.case_id)) || catalog_external_id(c, &m.row, id))
-		return json_null();
-	m.primary = run_units(&m.row, m.c->parts.metric, m.row.value_50);
-	return run_json(c, &m);
-}
-
-static int print_event(struct events *e, const struct event *x, bool json, FILE *out)
-{
-	struct catalog *c = e->l.c;
-	struct buf id = {0};
-	char key[DIGEST_TEXT + 1];
-	json_t *p = catalog_publication(c, x->publication);
-	const char *identity = catalog_identity(p);
-	digest_text(&x->cohort, key);
-	json_t *event = json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "type", "leader", "at", json_text_of(p, "publishedAt"), "comparisonKey", key,
-				  "cause", "reason", x->superseded ? "superseded" : "beaten", "channel", json_text_of(p, "channel"), "identity", identity, "old",
-				  leader_json(c, x->before, &id), "new", leader_json(c, x->after, &id));
-	int rc = event && p ? 0 : -1;
-	if (rc == 0 && json)
-		rc = json_put_line(event, out, c->err);
-	else if (rc == 0)
-		fprintf(out, "%.10s  %-9s %-12.12s  %s, %lld after %lld: %s\n", json_text_of(p, "publishedAt"), json_text_of(p, "channel"), identity,
-			x->superseded ? "old first overwritten" : "new first",
-			json_whole_of(json_object_get(event, "new"), "value"),
-			json_whole_of(json_object_get(event, "old"), "value"),
-			json_text_of(json_object_get(event, "new"), "externalId"));
-	json_decref(event);
-	json_decref(p);
-	buf_fini(&id);
-	return rc;
-}
-
-int lineage_events(struct catalog *c, uint64_t limit, bool json, FILE *out)
-{
-	struct events e = {0};
-	int rc = lineage_load(c, &e.l) || cohort_each(c, add_events, &e) ? -1 : 0;
-	if (e.count)
-		qsort(e.items, e.count, sizeof *e.items, newest_first);
-	for (size_t i = 0; i < e.count && rc == 0 && (limit == 0 || i < limit); i++)
-		rc = print_event(&e, &e.items[i], json, out);
-	free(e.items);
-	lineage_fini(&e.l);
-	return rc;
 }

@@ -24,7 +24,7 @@ bool lineage_withdrawn(const struct lineage *l, const struct member *m);
 
 /* Publications, predecessor, successor and state of one run. */
 int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out);
-/* Every change of a cohort's leader, in order of publication, newest first, at most `limit` (0: all): time, cause, old and new. */
-int lineage_events(struct catalog *c, uint64_t limit, bool json, FILE *out);
+/* {run, externalId, value}, or null for no member. The caller owns it. */
+json_t *lineage_run_json(struct catalog *c, const struct member *m);
 
 #endif

@@ -18,7 +18,7 @@ struct link_ref {
 	uint32_t entry; /* position in `entries` */
 };
 struct link_table {
-	json_t *entries;
+	const json_t *entries;
 	struct link_ref *refs;
 	size_t count;
 };
@@ -46,9 +46,9 @@ static struct link_table *table_of(struct catalog *c)
 	if (c->links)
 		return c->links;
 	struct link_table *t = c->links = arena_alloc(&c->arena, sizeof *t);
-	c->entries = t->entries = entry_load(c);
+	t->entries = entry_all(c);
 	t->refs = arena_alloc(&c->arena, (2 * json_array_size(t->entries) + 1) * sizeof *t->refs);
-	json_array_foreach(t->entries, i, entry)
+	json_array_foreach((json_t *)t->entries, i, entry)
 		if (strcmp(json_text_of(entry, "type"), "link") == 0) {
 			add(t, json_text_of(entry, "subject"), i);
 			add(t, json_text_of(entry, "rerun"), i);

@@ -5,7 +5,7 @@
 
 struct listing_item {
 	uint32_t run, head, rank, kernel_rank, successor;
-	uint8_t tied, unranked;
+	uint8_t tied, unranked, superseded;
 	union {
 		int64_t observed_ms;
 		struct slice version;
@@ -65,7 +65,7 @@ static int add_cohort(const struct cohort *k, void *context)
 			l->room = l->room ? l->room * 2 : 256;
 			l->items = xrealloc(l->items, l->room * sizeof *l->items);
 		}
-		l->items[l->count] = (struct listing_item){m->run, (uint32_t)l->head_count, m->rank, m->kernel_rank, m->successor, m->tied, (uint8_t)m->unranked, {0}};
+		l->items[l->count] = (struct listing_item){m->run, (uint32_t)l->head_count, m->rank, m->kernel_rank, m->successor, m->tied, (uint8_t)m->unranked, m->superseded, {0}};
 		rc = set_order(l, &l->items[l->count++], m, &v);
 		used = true;
 	}
@@ -132,7 +132,7 @@ int listing_view(struct listing *l, size_t i, struct view *v)
 	const struct listing_item *item = &l->items[i];
 	struct member *m = &l->current;
 	*m = (struct member){.run = item->run, .rank = item->rank, .kernel_rank = item->kernel_rank, .successor = item->successor, .tied = item->tied,
-			     .unranked = (enum unranked)item->unranked};
+			     .unranked = (enum unranked)item->unranked, .superseded = item->superseded};
 	if (catalog_run(l->c, item->run, &m->row) || !(m->c = catalog_case(l->c, m->row.case_id)))
 		return -1;
 	m->primary = run_units(&m->row, m->c->parts.metric, m->row.value_50);

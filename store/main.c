@@ -16,7 +16,9 @@
 #include "store/backup.h"
 #include "store/check.h"
 #include "store/compare.h"
+#include "store/correct.h"
 #include "store/entry.h"
+#include "store/event.h"
 #include "store/export.h"
 #include "store/flag.h"
 #include "store/journal.h"
@@ -31,13 +33,14 @@
 #include "store/trend.h"
 
 struct options {
-	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to;
+	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to, *key, *undo;
+	const char *codes[FLAG_CODES]; /* as given; which they may be is the verb's to say */
+	int code_count;
 	struct list_options list;
 	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged;
 	double measure; /* nights */
-	unsigned flag_codes; /* bit set */
 	double max_age_hours;
-	struct digest run; /* what an entry is about */
+	struct digest run, entry; /* what an entry is about, and which it undoes */
 	char **names; /* operands */
 	int name_count;
 };
@@ -163,7 +166,7 @@ static int verb_compare(struct options *o, struct err *e)
 
 static int read_log(struct catalog *c, struct options *o)
 {
-	return o->events ? lineage_events(c, o->list.limit, o->json, stdout) : journal_log(c, o->list.limit, o->json, stdout);
+	return o->events ? event_print(c, o->list.limit, o->json, stdout) : journal_log(c, o->list.limit, o->json, stdout);
 }
 
 static int verb_log(struct options *o, struct err *e)
@@ -182,12 +185,33 @@ static int verb_history(struct options *o, struct err *e)
 	return with_catalog(o, e, read_history);
 }
 
+/* The flag codes given, as a bit set. */
+static int flag_codes(const struct options *o, unsigned *out, struct err *e)
+{
+	*out = 0;
+	for (int i = 0; i < o->code_count; i++) {
+		enum flag_code code;
+		if (!flag_parse(o->codes[i], &code)) {
+			struct buf names = {0};
+			for (int n = 0; n < FLAG_CODES; n++)
+				buf_printf(&names, "%s%s", n ? ", " : "", flag_name((enum flag_code)n));
+			err_set(e, ERR_USAGE, "--code %s: want one of %s", o->codes[i], names.data);
+			buf_fini(&names);
+			return -1;
+		}
+		*out |= 1u << code;
+	}
+	return 0;
+}
+
 static int read_flags(struct catalog *c, struct options *o)
 {
 	struct arena a = {0};
 	struct flags flags = {0};
-	struct flag_options options = {home_config(&a, o->config, c->err), o->flag_codes};
-	int rc = options.config ? flags_derive(c, &options, &flags) : -1;
+	struct flag_options options = {.config = home_config(&a, o->config, c->err)};
+	int rc = options.config ? flag_codes(o, &options.codes, c->err) : -1;
+	if (rc == 0)
+		rc = flags_derive(c, &options, &flags);
 	if (rc == 0)
 		rc = flags_print(c, &flags, &o->list.filter, o->list.limit, o->json, stdout);
 	flags_fini(&flags);
@@ -255,6 +279,91 @@ static int verb_flag(struct options *o, struct err *e)
 	return rc;
 }
 
+/* The run that a correction is about: the one named, or that of the entry to be undone. */
+static int read_correction(struct catalog *c, struct options *o)
+{
+	const json_t *entry;
+	const char *run, *id;
+	if (!o->undo)
+		return read_entry_run(c, o);
+	if (!(entry = correction_find(c, o->undo)))
+		return -1;
+	run = json_text_of(entry, "run");
+	id = json_text_of(entry, "id");
+	digest_parse(run, strlen(run), &o->run);
+	digest_parse(id, strlen(id), &o->entry);
+	return 0;
+}
+
+/* Signs what `text` says, and lets it in as if it had come from elsewhere. */
+static int add_correction(struct options *o, struct correction_text *text, struct err *e)
+{
+	struct store st;
+	struct arena a = {0};
+	struct buf path = {0}, envelope = {0};
+	char id[DIGEST_TEXT + 1], undone[DIGEST_TEXT + 1];
+	const char *config = home_config(&a, o->config, e);
+	struct sign_key *key = config ? sign_key_load(o->key, e) : NULL;
+	buf_printf(&path, "%s/signers.json", config ? config : "");
+	struct signers *signers = key ? signers_load(path.data, e) : NULL;
+	int rc = signers ? with_catalog(o, e, read_correction) : -1;
+	text->run = o->run;
+	digest_text(&o->entry, undone);
+	if (o->undo)
+		text->entry = undone;
+	if (rc == 0)
+		rc = correct_sign(text, key, &envelope, e);
+	if (rc == 0) {
+		rc = store_open(&st, o->store, STORE_WRITE, e);
+		if (rc == 0)
+			rc = correct_admit(&st, signers, (struct slice){envelope.data, envelope.len}, id, e);
+		store_close(&st);
+	}
+	if (rc == 0 && !o->quiet)
+		printf("%s\n", id);
+	signers_free(signers);
+	sign_key_free(key);
+	buf_fini(&envelope);
+	buf_fini(&path);
+	arena_fini(&a);
+	return rc;
+}
+
+static int check_correction(const struct options *o, const char *usage_line, bool whole, struct err *e)
+{
+	if (o->undo ? o->name_count != 0 : o->name_count != 1 || !whole)
+		return err_set(e, ERR_USAGE, "%s", usage_line);
+	if (!o->key)
+		return err_set(e, ERR_USAGE, "not signed: give --key FILE (`ki verify keygen FILE` makes one; config/signers.json says whose count)");
+	return 0;
+}
+
+static int verb_retract(struct options *o, struct err *e)
+{
+	struct correction_text text = {.type = o->undo ? "undo" : "retract", .text = o->reason};
+	if (check_correction(o, "usage: ki retract RUN --reason TEXT [--code CODE] --key FILE | ki retract --undo ENTRY [--reason TEXT] --key FILE",
+			     o->reason != NULL, e))
+		return -1;
+	if (!o->undo)
+		text.code = o->code_count ? o->codes[0] : "OTHER";
+	if (o->code_count > (o->undo ? 0 : 1) || (text.code && !correct_code_known(text.code))) {
+		struct buf codes = {0};
+		correct_put_codes(&codes);
+		err_set(e, ERR_USAGE, "--code: a retraction has one of %s", codes.data);
+		buf_fini(&codes);
+		return -1;
+	}
+	return add_correction(o, &text, e);
+}
+
+static int verb_note(struct options *o, struct err *e)
+{
+	struct correction_text text = {.type = o->undo ? "undo" : "note", .text = o->text};
+	if (check_correction(o, "usage: ki note RUN --text TEXT --key FILE | ki note --undo ENTRY --key FILE", o->text != NULL, e))
+		return -1;
+	return add_correction(o, &text, e);
+}
+
 static int read_plan(struct catalog *c, struct options *o)
 {
 	struct arena a = {0};
@@ -264,7 +373,9 @@ static int read_plan(struct catalog *c, struct options *o)
 	for (int i = 0; i < o->name_count && rc == 0; i++)
 		rc = catalog_find_one(c, o->names[i], &runs[i]);
 	struct plan_options options = {.config = home_config(&a, o->config, c->err), .filter = &o->list.filter, .runs = o->name_count ? runs : NULL,
-				       .run_count = (size_t)o->name_count, .flagged = o->flagged, .flag_codes = o->flag_codes, .limit = o->list.limit};
+				       .run_count = (size_t)o->name_count, .flagged = o->flagged, .limit = o->list.limit};
+	if (rc == 0)
+		rc = flag_codes(o, &options.flag_codes, c->err);
 	if (rc == 0)
 		rc = options.config ? rerun_plan(c, &options, &count, stdout) : -1;
 	if (rc == 0)
@@ -435,10 +546,12 @@ static const struct verb verbs[] = {
 	{"list", "", "runs, by filter", FILTERS " format columns sort limit withdrawn", 0, 0, verb_list},
 	{"cohort", "KEY|RUN", "a comparison group, best first", "", 1, 1, verb_cohort},
 	{"compare", "RUN RUN…", "2 to 8 runs side by side", "", 2, COMPARE_MAX, verb_compare},
-	{"log", "", "publications, newest first (--events: changes of a group's first)", "events limit", 0, 0, verb_log},
+	{"log", "", "publications, newest first (--events: changes of a group's first, retractions)", "events limit", 0, 0, verb_log},
 	{"history", "RUN", "publications that carried a run, its predecessor and successor", "", 1, 1, verb_history},
 	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", FILTERS " code limit", 0, 0, verb_flags},
 	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", "reason clear", 1, 1, verb_flag},
+	{"retract", "[RUN]", "take a run out of its ranking: --reason TEXT [--code CODE] --key FILE, or --undo ENTRY --key FILE", "reason code undo key", 0, 1, verb_retract},
+	{"note", "[RUN]", "a signed note on a run: --text TEXT --key FILE, or --undo ENTRY --key FILE", "text undo key", 0, 1, verb_note},
 	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", FILTERS " case channel from to ascii measure", 0, 1, verb_trend},
 	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", "since last limit", 0, 0, verb_report},
 	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", FILTERS " flagged code limit", 0, -1, verb_plan},
@@ -464,6 +577,7 @@ static void usage(FILE *out)
 	      "         --withdrawn (only runs that upstream took back without a successor)\n"
 	      "trend:   --case TEXT (part of a case key or workload label) --channel C --from V --to V (a version, entry or commit) --ascii\n"
 	      "         --measure N (what change points N nights of shuffled series raise)\n"
+	      "retract: --code MEASUREMENT|CONFIGURATION|ATTRIBUTION|DUPLICATE|SOURCE|OTHER; ENTRY is 8 or more hex digits of an entry's id\n"
 	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
 	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
 	      out);
@@ -477,7 +591,7 @@ static void version(void)
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
        OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_CASE, OPT_FROM, OPT_TO,
-       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_HELP, OPT_VERSION };
+       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -497,6 +611,8 @@ static const struct option long_options[] = {
 	{"from", required_argument, NULL, OPT_FROM},	   {"to", required_argument, NULL, OPT_TO},
 	{"ascii", no_argument, NULL, OPT_ASCII},	   {"last", no_argument, NULL, OPT_LAST},
 	{"measure", required_argument, NULL, OPT_MEASURE}, {"channel", required_argument, NULL, OPT_CHANNEL},
+	{"text", required_argument, NULL, OPT_TEXT},	   {"key", required_argument, NULL, OPT_KEY},
+	{"undo", required_argument, NULL, OPT_UNDO},
 	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -522,18 +638,11 @@ static int set_metric(struct options *o, const char *text, struct err *e)
 	return err_set(e, ERR_USAGE, "--metric %s: want latency, memory or all", text);
 }
 
-static int set_code(struct options *o, const char *text, struct err *e)
+static int add_code(struct options *o, const char *text, struct err *e)
 {
-	enum flag_code code;
-	if (!flag_parse(text, &code)) {
-		struct buf names = {0};
-		for (int i = 0; i < FLAG_CODES; i++)
-			buf_printf(&names, "%s%s", i ? ", " : "", flag_name((enum flag_code)i));
-		err_set(e, ERR_USAGE, "--code %s: want one of %s", text, names.data);
-		buf_fini(&names);
-		return -1;
-	}
-	o->flag_codes |= 1u << code;
+	if (o->code_count == FLAG_CODES)
+		return err_set(e, ERR_USAGE, "--code: given more often than there are codes");
+	o->codes[o->code_count++] = text;
 	return 0;
 }
 
@@ -568,7 +677,10 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_EVENTS: o->events = true; return 0;
 	case OPT_REASON: o->reason = value; return 0;
 	case OPT_CLEAR: o->clear = true; return 0;
-	case OPT_CODE: return set_code(o, value, e);
+	case OPT_CODE: return add_code(o, value, e);
+	case OPT_TEXT: o->text = value; return 0;
+	case OPT_KEY: o->key = value; return 0;
+	case OPT_UNDO: o->undo = value; return 0;
 	case OPT_FLAGGED: o->flagged = true; return 0;
 	case OPT_WITHDRAWN: o->list.withdrawn = true; return 0;
 	case OPT_CASE: o->text = value; return 0;

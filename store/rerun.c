@@ -259,14 +259,13 @@ static int put_records(struct import *im, const json_t *evidence, const struct c
 
 static bool linked_before(struct import *im, const char *evidence)
 {
-	json_t *entries = entry_load(&im->c), *entry;
+	json_t *entry;
 	size_t i;
 	bool found = false;
-	json_array_foreach(entries, i, entry)
+	json_array_foreach((json_t *)entry_all(&im->c), i, entry)
 		found = found || strcmp(json_text_of(entry, "evidence"), evidence) == 0;
 	json_array_foreach(im->links, i, entry)
 		found = found || strcmp(json_text_of(entry, "evidence"), evidence) == 0;
-	json_decref(entries);
 	return found;
 }
 

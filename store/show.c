@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "core/when.h"
+#include "store/correction.h"
 #include "store/link.h"
 #include "store/whole.h"
 
@@ -141,7 +143,7 @@ static void show_rank(struct whole *w, FILE *out)
 		if (m->rank)
 			line(out, "within kernel", "rank %u", m->kernel_rank);
 	}
-	if (m->unranked == UNRANKED_SUPERSEDED) {
+	if (m->superseded) {
 		struct run_row next;
 		if (catalog_run(w->c, m->successor, &next) == 0)
 			digest_line(out, "superseded by", &next.digest);
@@ -186,6 +188,28 @@ static void show_reruns(struct whole *w, FILE *out)
 		show_times(link, out);
 	}
 	json_decref(links);
+}
+
+/* What people have signed about this record. */
+static void show_corrections(struct whole *w, FILE *out)
+{
+	size_t i;
+	json_t *entry, *corrections = correction_of(w->c, &w->v.m->row.digest);
+	if (json_array_size(corrections))
+		fprintf(out, "\nCorrections and notes\n");
+	json_array_foreach(corrections, i, entry) {
+		const char *words = json_text_of(entry, *json_text_of(entry, "text") ? "text" : "reason"), *code = json_text_of(entry, "code");
+		const char *type = json_text_of(entry, "type");
+		struct buf text = {0};
+		text_put_printable(&text, words, strlen(words));
+		line(out, strcmp(type, "retract") == 0 ? "retracted" : type, "%s%s%s%s", code, *code ? ": " : "", text.data ? text.data : "",
+		     json_is_true(json_object_get(entry, "undone")) ? " (undone)" : "");
+		line(out, "", "entry %.15s, %.10s, key %.16s%s%.15s", json_text_of(entry, "id") + strlen("sha256:"), json_text_of(entry, "at"), json_text_of(entry, "key"),
+		     *json_text_of(entry, "entry") ? ", of entry " : "",
+		     *json_text_of(entry, "entry") ? json_text_of(entry, "entry") + strlen("sha256:") : "");
+		buf_fini(&text);
+	}
+	json_decref(corrections);
 }
 
 static void show_identity(struct whole *w, FILE *out)
@@ -288,6 +312,7 @@ int show_text(struct catalog *c, uint32_t run, FILE *out)
 		show_head(&s.w, out);
 		show_measurement(&s.w, out);
 		show_rank(&s.w, out);
+		show_corrections(&s.w, out);
 		show_reruns(&s.w, out);
 		show_identity(&s.w, out);
 		show_workload(&s.w, out);

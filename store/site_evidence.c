@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/correction.h"
 #include "store/link.h"
 
 void site_put_flags(struct page *p, uint32_t run)
@@ -75,11 +76,37 @@ static void put_link(struct page *p, const json_t *link, bool subject)
 	page_str(p, "</dl>\n");
 }
 
-static void put_notes(struct page *p, uint32_t run)
+static void put_correction(struct page *p, const json_t *entry)
 {
-	size_t count, notes = 0;
-	const struct flag *const *flags = site_flags(p->site, run, &count);
-	for (size_t i = 0; i < count; i++)
+	static const struct {
+		const char *type, *title;
+	} kinds[] = {{"retract", "Retracted"}, {"note", "Note"}, {"undo", "Undone"}};
+	bool undone = json_is_true(json_object_get(entry, "undone"));
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(kinds[i].type, json_text_of(entry, "type")) == 0)
+			page_printf(p, "<dl>\n<dt>%s%s</dt><dd>", kinds[i].title, undone ? ", since undone" : "");
+	if (*json_text_of(entry, "code"))
+		page_printf(p, "<code>%s</code>: ", json_text_of(entry, "code"));
+	html_str(&p->out, *json_text_of(entry, "text") ? json_text_of(entry, "text") : json_text_of(entry, "reason"));
+	page_str(p, "</dd>\n");
+	if (*json_text_of(entry, "entry"))
+		page_row_str(p, "Entry that it undoes", json_text_of(entry, "entry"));
+	page_row_str(p, "Signed at", json_text_of(entry, "at"));
+	page_row_str(p, "Signing key", json_text_of(entry, "key"));
+	page_row_str(p, "Entry", json_text_of(entry, "id"));
+	page_str(p, "</dl>\n");
+}
+
+static void put_notes(struct page *p, const struct whole *w)
+{
+	size_t count, notes = 0, i;
+	json_t *entry, *corrections = correction_of(w->c, &w->v.m->row.digest);
+	const struct flag *const *flags = site_flags(p->site, w->v.m->run, &count);
+	json_array_foreach(corrections, i, entry)
+		put_correction(p, entry);
+	notes = json_array_size(corrections);
+	json_decref(corrections);
+	for (i = 0; i < count; i++)
 		if (flags[i]->code == FLAG_MANUAL) {
 			page_str(p, "<p>Note: ");
 			html_str(&p->out, flags[i]->words);
@@ -103,7 +130,7 @@ void site_put_reruns(struct page *p, const struct whole *w)
 		page_printf(p, "<p>Verdict that stands: <strong>%s</strong>.</p>\n", verdict);
 	json_array_foreach(links, i, link)
 		put_link(p, link, strcmp(json_text_of(link, "subject"), run) == 0);
-	put_notes(p, w->v.m->run);
+	put_notes(p, w);
 	page_str(p, "</section>\n");
 	json_decref(links);
 }
@@ -130,7 +157,7 @@ static const struct member *predecessor(const struct cohort *k, const struct mem
 	const struct member *best = NULL;
 	for (size_t i = k->ranked; i < k->count; i++) {
 		const struct member *other = &k->members[i];
-		if (other->unranked == UNRANKED_SUPERSEDED && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
+		if (other->superseded && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
 			best = other;
 	}
 	return best;
@@ -170,11 +197,10 @@ static void put_labels(struct page *p, const struct whole *w)
 void site_put_history(struct page *p, const struct whole *w)
 {
 	const struct member *m = w->v.m;
-	bool superseded = m->unranked == UNRANKED_SUPERSEDED;
 	page_section(p, "history", "History");
 	page_str(p, "<dl>\n");
-	page_row_str(p, "State", superseded ? "superseded" : lineage_withdrawn(&p->site->lineage, m) ? "withdrawn by the source without a successor" : "current");
-	put_other(p, "Superseded by", superseded ? cohort_member(w->v.k, m->successor) : NULL);
+	page_row_str(p, "State", m->superseded ? "superseded" : lineage_withdrawn(&p->site->lineage, m) ? "withdrawn by the source without a successor" : "current");
+	put_other(p, "Superseded by", m->superseded ? cohort_member(w->v.k, m->successor) : NULL);
 	put_other(p, "Supersedes", predecessor(w->v.k, m));
 	page_str(p, "</dl>\n");
 	put_labels(p, w);

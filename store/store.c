@@ -133,13 +133,28 @@ static uint32_t schema_in(struct store *st, MDB_txn *txn)
 	return schema;
 }
 
-/* Before anything else of it is touched, for the rest may lie in another way. */
-static int refuse_newer(struct store *st, MDB_txn *txn, struct err *e)
+/* Opens the tables of a store that has them all, or, empty yet, makes them. Those of a newer schema are not touched: the rest may lie
+ * in another way. */
+static int open_tables_in(struct store *st, MDB_txn *txn, enum store_mode mode, struct err *e)
 {
-	uint32_t schema = schema_in(st, txn);
-	if (schema <= SCHEMA_VERSION)
-		return 0;
-	return err_at(e, ERR_CONFIG, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", schema, SCHEMA_VERSION);
+	MDB_stat names;
+	MDB_dbi all;
+	int rc = mdb_dbi_open(txn, NULL, 0, &all);
+	if (rc == 0)
+		rc = mdb_stat(txn, all, &names);
+	bool empty = rc == 0 && names.ms_entries == 0;
+	if (empty && mode == STORE_READ)
+		return err_at(e, ERR_NOTFOUND, st->directory, 0, 0, "an empty store: nothing was ever published into it");
+	for (int i = 0; i < TABLES && rc == 0; i++) {
+		rc = mdb_dbi_open(txn, table_names[i], empty ? MDB_CREATE : 0, &st->tables[i]);
+		if (rc == MDB_NOTFOUND)
+			return err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: table %s is missing; restore a backup", table_names[i]);
+		uint32_t schema = rc == 0 && i == TABLE_META ? schema_in(st, txn) : 0;
+		if (schema > SCHEMA_VERSION)
+			return err_at(e, ERR_CONFIG, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", schema,
+				      SCHEMA_VERSION);
+	}
+	return rc ? store_error(st, rc, "cannot open tables", e) : 0;
 }
 
 static int open_tables(struct store *st, enum store_mode mode, struct err *e)
@@ -148,19 +163,11 @@ static int open_tables(struct store *st, enum store_mode mode, struct err *e)
 	int rc = mdb_txn_begin(st->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn);
 	if (rc)
 		return store_error(st, rc, "cannot begin", e);
-	for (int i = 0; i < TABLES && rc == 0; i++) {
-		rc = mdb_dbi_open(txn, table_names[i], mode == STORE_WRITE ? MDB_CREATE : 0, &st->tables[i]);
-		if (rc == 0 && i == TABLE_META && refuse_newer(st, txn, e)) {
-			mdb_txn_abort(txn);
-			return -1;
-		}
-	}
-	if (rc == 0)
-		rc = mdb_txn_commit(txn); /* keeps the handles; writes nothing when nothing was made */
-	else
+	if (open_tables_in(st, txn, mode, e)) {
 		mdb_txn_abort(txn);
-	if (rc == MDB_NOTFOUND)
-		return err_at(e, ERR_NOTFOUND, st->directory, 0, 0, "an empty store: nothing was ever published into it");
+		return -1;
+	}
+	rc = mdb_txn_commit(txn); /* keeps the handles; writes nothing when nothing was made */
 	return rc ? store_error(st, rc, "cannot open tables", e) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/correction.h"
 #include "store/link.h"
 
 struct held {
@@ -141,5 +142,9 @@ json_t *whole_json(struct whole *w)
 	json_object_set_new(root, "config", json_stringn(w->parts->config.data, w->parts->config.len));
 	json_object_set_new(root, "publications", publications_json(w));
 	json_object_set_new(root, "reruns", link_of(w->c, &w->v.m->row.digest));
+	json_t *corrections = correction_of(w->c, &w->v.m->row.digest);
+	if (json_array_size(corrections))
+		json_object_set(root, "corrections", corrections);
+	json_decref(corrections);
 	return root;
 }

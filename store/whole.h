@@ -27,7 +27,8 @@ struct whole {
 int whole_load(struct whole *w, struct whole_cache *cache, const struct cohort *k, const struct member *m);
 void whole_fini(struct whole *w);
 
-/* All of it as one tree: the columns of view.h, `manifest`, `cites`, `config`, `publications`, `reruns`. The caller owns it; NULL when
+/* All of it as one tree: the columns of view.h, `manifest`, `cites`, `config`, `publications`, `reruns`, and `corrections` where there
+ * are any. The caller owns it; NULL when
  * the store is damaged. */
 json_t *whole_json(struct whole *w);
 
