@@ -151,6 +151,30 @@ void change_list_fini(struct change_list *l)
 	*l = (struct change_list){0};
 }
 
+/* ---- reading it ---- */
+
+/* Changes of a series are neighbours in the list. */
+const struct change *change_of(const struct change_list *l, const struct series *s, size_t *count)
+{
+	const struct change *first = NULL;
+	*count = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].series == s) {
+			first = *count ? first : &l->items[i];
+			++*count;
+		}
+	return first;
+}
+
+void change_words(const struct change *h, struct buf *out)
+{
+	const struct series_point *p = h->first_after;
+	buf_printf(out, "%+.1f %% since %.*s (%.*s)", (h->ratio - 1) * 100, release_name_length(p->release), p->release->identity, (int)p->version.len,
+		   p->version.data);
+	if (*h->explained)
+		buf_printf(out, " [%s]", h->explained);
+}
+
 /* ---- measuring the method ---- */
 
 static size_t series_with_step(const struct step *steps, size_t count)

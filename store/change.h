@@ -36,6 +36,11 @@ struct change_list {
 int change_points(struct catalog *c, const struct change_options *options, struct change_list *out);
 void change_list_fini(struct change_list *l);
 
+/* The changes of a series, in time: the first of *count in a row; NULL when there are none. */
+const struct change *change_of(const struct change_list *l, const struct series *s, size_t *count);
+/* Appends `+21.2 % since 33924d2 (0.6.2) [-init-timed]`. */
+void change_words(const struct change *h, struct buf *out);
+
 int change_rules_load(const char *config_directory, struct step_rules *out, struct err *e);
 
 /* What the method does to series without a change, and to a planted one: all series of the catalog are shuffled `times` times,

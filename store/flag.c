@@ -6,7 +6,6 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "store/change.h"
 #include "store/entry.h"
 #include "store/policy.h"
 
@@ -338,27 +337,34 @@ static int gather(const struct cohort *k, void *context)
 
 /* ---- change points and manual flags ---- */
 
-static int rules_of_change(struct deriver *d)
+static int raise_changes(struct deriver *d, const struct change_list *list)
 {
-	struct change_list list;
-	struct change_options options = {.config = d->options->config};
-	if (!wanted(d, FLAG_REGRESSION) && !wanted(d, FLAG_IMPROVEMENT))
-		return 0;
-	int rc = change_points(d->c, &options, &list);
-	for (size_t i = 0; i < list.count && rc == 0; i++) {
-		const struct change *x = &list.items[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct change *x = &list->items[i];
 		struct sample s = {.run = x->first_after->run};
 		struct run_row row;
 		if (catalog_run(d->c, s.run, &row))
-			break;
+			return -1;
 		s.labels = catalog_labels(d->c, row.labels);
 		const struct fact facts[] = {{"ratio", x->ratio}, {"p", x->p}, {"q", x->q}};
 		raise_flag(d, x->ratio > 1 ? FLAG_REGRESSION : FLAG_IMPROVEMENT, &s, x->last_before->run, fabs(log(x->ratio)), facts, 3,
 			   "%s by %.1f %% from %.12s on%s%s", x->ratio > 1 ? "slower" : "faster", fabs(x->ratio - 1) * 100, x->first_after->release->identity,
 			   *x->explained ? "; caveats differ: " : "", x->explained);
 	}
+	return d->c->err->code ? -1 : 0;
+}
+
+static int rules_of_change(struct deriver *d)
+{
+	struct change_options options = {.config = d->options->config};
+	struct change_list list;
+	if (!wanted(d, FLAG_REGRESSION) && !wanted(d, FLAG_IMPROVEMENT))
+		return 0;
+	if (d->options->changes)
+		return raise_changes(d, d->options->changes);
+	int rc = change_points(d->c, &options, &list) ? -1 : raise_changes(d, &list);
 	change_list_fini(&list);
-	return d->c->err->code ? -1 : rc;
+	return rc;
 }
 
 /* Flags that people set: the last of them about a run decides. */

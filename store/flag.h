@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "store/view.h"
+#include "store/change.h"
 
 enum flag_code {
 	FLAG_IMPOSSIBLE,       /* under the hard floor of the GPU's data sheet */
@@ -43,6 +43,7 @@ struct flags {
 struct flag_options {
 	const char *config;   /* directory */
 	unsigned codes;       /* bit set of 1 << code; 0 for all */
+	const struct change_list *changes; /* all of the catalog as it stands, by a caller that has them; NULL: found here */
 };
 /* Works out all flags. Free with flags_fini. */
 int flags_derive(struct catalog *c, const struct flag_options *options, struct flags *out);

@@ -249,7 +249,7 @@ static struct groups *section_of(struct report *r, enum flag_code code)
 
 static int gather_flags(struct report *r)
 {
-	struct flag_options options = {r->options->config, 1u << FLAG_IMPOSSIBLE | 1u << FLAG_CONTRADICTED | 1u << FLAG_RECORD_CANDIDATE | 1u << FLAG_MANUAL};
+	struct flag_options options = {.config = r->options->config, .codes = 1u << FLAG_IMPOSSIBLE | 1u << FLAG_CONTRADICTED | 1u << FLAG_RECORD_CANDIDATE | 1u << FLAG_MANUAL};
 	if (flags_derive(r->c, &options, &r->flags))
 		return -1;
 	for (size_t i = 0; i < r->flags.count; i++) {

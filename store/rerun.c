@@ -105,7 +105,7 @@ static int put_json_line(const json_t *value, FILE *out, struct err *e)
 static int mark_wanted(struct catalog *c, const struct plan_options *o, bool *wanted)
 {
 	struct flags flags = {0};
-	struct flag_options options = {o->config, o->flag_codes ? o->flag_codes : ~(1u << FLAG_ALIAS | 1u << FLAG_RECORD_CANDIDATE)};
+	struct flag_options options = {.config = o->config, .codes = o->flag_codes ? o->flag_codes : ~(1u << FLAG_ALIAS | 1u << FLAG_RECORD_CANDIDATE)};
 	for (size_t i = 0; i < o->run_count; i++)
 		wanted[o->runs[i]] = true;
 	if (!o->flagged)

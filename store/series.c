@@ -302,6 +302,14 @@ void series_explain(const struct series_point *before, const struct series_point
 	put_missing(after->caveats, before->caveats, '+', start, out);
 }
 
+bool series_caveats_alike(const struct series *s)
+{
+	for (size_t i = 1; i < s->count; i++)
+		if (!slice_same(s->points[i].caveats, s->points[0].caveats))
+			return false;
+	return true;
+}
+
 /* ---- text ---- */
 
 int release_name_length(const struct release *r)

@@ -60,6 +60,9 @@ double series_spread(const struct series *s);
  * commas; nothing when both are alike. */
 void series_explain(const struct series_point *before, const struct series_point *after, struct buf *out);
 
+/* True when all points have the same caveats. */
+bool series_caveats_alike(const struct series *s);
+
 /* A release as people write it: a gh-pages entry whole, of a commit 12 digits. For `%.*s`. */
 int release_name_length(const struct release *r);
 

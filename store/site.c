@@ -12,6 +12,7 @@
 #include "store/site_index.h"
 #include "store/site_operation.h"
 #include "store/site_run.h"
+#include "store/site_trend.h"
 
 enum { SHARDS = 256 };
 
@@ -59,7 +60,7 @@ int site_write(struct site *s, const char *name, const struct buf *text)
 static int make_folders(struct site *s)
 {
 	static const char *const plain[] = {"assets", "data", "operations", "gpus", "providers"};
-	static const char *const sharded[] = {"runs", "cohorts"};
+	static const char *const sharded[] = {"runs", "cohorts", "trends"};
 	struct buf path = {0};
 	int rc = 0;
 	for (size_t i = 0; i < sizeof plain / sizeof *plain && rc == 0; i++) {
@@ -67,7 +68,7 @@ static int make_folders(struct site *s)
 		buf_printf(&path, "%s/%s", s->directory, plain[i]);
 		rc = file_make_dirs(path.data, s->c->err);
 	}
-	for (size_t i = 0; i < 2 * SHARDS && rc == 0; i++) {
+	for (size_t i = 0; i < sizeof sharded / sizeof *sharded * SHARDS && rc == 0; i++) {
 		buf_clear(&path);
 		buf_printf(&path, "%s/%s/%02x", s->directory, sharded[i / SHARDS], (unsigned)(i % SHARDS));
 		rc = file_make_dirs(path.data, s->c->err);
@@ -104,7 +105,7 @@ static int load_config(struct site *s, const char *directory)
 	return rc;
 }
 
-/* ---- flags by run ---- */
+/* ---- changes, and flags by run ---- */
 
 static int compare_flags(const void *a, const void *b)
 {
@@ -114,11 +115,13 @@ static int compare_flags(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int load_flags(struct site *s, const char *config)
+static int load_doubts(struct site *s, const char *config)
 {
-	struct flag_options options = {config, 0};
-	if (flags_derive(s->c, &options, &s->flags))
+	struct change_options wanted = {.config = config};
+	struct flag_options options = {.config = config, .changes = &s->changes};
+	if (change_points(s->c, &wanted, &s->changes) || flags_derive(s->c, &options, &s->flags))
 		return -1;
+	site_trends_load(s);
 	s->by_run = xmalloc((s->flags.count + 1) * sizeof *s->by_run);
 	for (size_t i = 0; i < s->flags.count; i++)
 		s->by_run[i] = &s->flags.items[i];
@@ -178,7 +181,7 @@ static int write_all(struct site *s)
 	int rc = cohort_each(s->c, visit, &w);
 	page_fini(&w.page);
 	whole_fini(&w.whole);
-	return rc || site_operations(s) || site_facets(s) || site_coverage(s) || site_index(s) || site_assets(s) ? -1 : 0;
+	return rc || site_operations(s) || site_trends(s) || site_facets(s) || site_coverage(s) || site_index(s) || site_assets(s) ? -1 : 0;
 }
 
 int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals)
@@ -186,11 +189,13 @@ int site_export(struct catalog *c, const char *config, const char *directory, st
 	struct site s = {.c = c, .directory = directory, .cache = whole_cache_new(c)};
 	int rc = load_config(&s, config);
 	if (rc == 0)
-		rc = policy_load(config, &s.policy, c->err) || lineage_load(c, &s.lineage) || load_flags(&s, config) || make_folders(&s) ? -1 : write_all(&s);
+		rc = policy_load(config, &s.policy, c->err) || lineage_load(c, &s.lineage) || load_doubts(&s, config) || make_folders(&s) ? -1 : write_all(&s);
 	*totals = s.totals;
 	whole_cache_free(s.cache);
 	lineage_fini(&s.lineage);
 	flags_fini(&s.flags);
+	site_trends_free(s.trends);
+	change_list_fini(&s.changes);
 	policy_fini(&s.policy);
 	json_decref(s.config);
 	free(s.by_run);

@@ -3,7 +3,7 @@
  * nothing is fetched from elsewhere; what a script adds (search, copying, comparing) is not needed to read.
  *
  *   index.html  coverage.html  operations/SLUG.html  gpus/NAME.html  providers/NAME.html
- *   cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  assets/  data/
+ *   cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  trends/AB/CASE.html  trends/index.html  assets/  data/
  *
  * AB are the first two hex digits. A run's JSON is what `ki show --json` prints. */
 #ifndef KI_STORE_SITE_H
@@ -41,6 +41,8 @@ struct site {
 	struct whole_cache *cache;
 	struct lineage lineage;
 	struct policy policy;
+	struct change_list changes;   /* all of the catalog */
+	struct trends *trends;        /* of site_trend.h */
 	struct flags flags;
 	const struct flag **by_run;   /* flags by run, then in the order of `flags` */
 	struct site_run *runs;        /* by cohort, then rank */

@@ -39,9 +39,10 @@ static const char *const css[] = {
 	"footer{margin:2.5rem 0 1.5rem;padding-top:.5rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}\n",
 	"svg{display:block;width:100%;height:auto;min-width:32rem;max-width:48rem;margin:.5rem 0}\n",
 	"svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .grid{stroke:var(--line);stroke-width:1;fill:none}\n",
-	"svg .floor{stroke:var(--floor);stroke-width:2;stroke-dasharray:2 4;fill:none}svg .band{opacity:.22;stroke:none}svg .curve{fill:none;stroke-width:2}\n",
+	"svg .floor{stroke:var(--floor);stroke-width:2;stroke-dasharray:2 4;fill:none}svg .version{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:7 4;fill:none}svg .band{opacity:.22;stroke:none}svg .curve{fill:none;stroke-width:2}\n",
 	".s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);fill:var(--s3)}\n",
 	".s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);fill:var(--s6)}.s7{stroke:var(--s7);fill:var(--s7)}\n",
+	".step td{background:var(--box)}\n",
 	"svg .mark{stroke-dasharray:none}\n",
 	"@media (max-width:40rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}h1{font-size:1.3rem}.figure{font-size:1.6rem}}\n",
 	"@media print{header,.copy,.js .copy,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details:not([open])>*{display:block}"

@@ -107,7 +107,7 @@ void html_percent(struct buf *out, const char *text)
 static const struct {
 	const char *name, *title;
 } menu[] = {{"index.html", "Index"}, {"operations/index.html", "Operations"}, {"gpus/index.html", "GPUs"}, {"providers/index.html", "Providers"},
-	    {"coverage.html", "Coverage"}};
+	    {"trends/index.html", "Trends"}, {"coverage.html", "Coverage"}};
 
 void page_begin(struct page *p, struct site *s, const char *up, struct slice title)
 {

@@ -177,7 +177,7 @@ static int write_page(struct site *s)
 		     "<noscript><p>Searching needs a script; the lists below do not.</p></noscript>\n"
 		     "<p id=\"said\" role=\"status\"></p>\n<ul id=\"found\"></ul>\n"
 		     "<h2>Lists</h2>\n<ul>\n<li><a href=\"operations/index.html\">Operations</a></li>\n<li><a href=\"gpus/index.html\">GPUs</a></li>\n"
-		     "<li><a href=\"providers/index.html\">Providers</a></li>\n<li><a href=\"coverage.html\">Coverage: what was read, what was skipped, how fresh it is</a></li>\n</ul>\n");
+		     "<li><a href=\"providers/index.html\">Providers</a></li>\n<li><a href=\"trends/index.html\">Trends: what became slower or faster, and when</a></li>\n<li><a href=\"coverage.html\">Coverage: what was read, what was skipped, how fresh it is</a></li>\n</ul>\n");
 	int rc = page_end(&p, "index.html");
 	page_fini(&p);
 	return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/site_svg.h"
+#include "store/site_trend.h"
 
 /* Runs of one GPU, pass, dtype, metric, swept axis and configuration are one group, one table. */
 static int compare_groups(const struct site_run *x, const struct site_run *y)
@@ -47,6 +48,22 @@ static bool same_operation(const struct site_run *a, const struct site_run *b)
 	return slice_same(a->of->parts.operation_slug, b->of->parts.operation_slug);
 }
 
+/* The trends of a group's cases, each once. */
+static void put_trends(struct page *p, const struct site_run *runs, size_t count)
+{
+	char name[SITE_NAME_MAX];
+	size_t shown = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t before = 0;
+		while (before < i && runs[before].of != runs[i].of)
+			before++;
+		if (before < i || !site_trend_name(p->site, runs[i].of, name))
+			continue;
+		page_str(p, shown++ ? "<br>" : "");
+		site_trend_link(p, runs[i].of);
+	}
+}
+
 static void put_best(struct page *p, const struct site_run *r, size_t runs)
 {
 	const struct case_parts *c = &r->of->parts;
@@ -61,6 +78,8 @@ static void put_best(struct page *p, const struct site_run *r, size_t runs)
 	page_link(p, run, c->provider_title);
 	page_str(p, "</td><td class=\"n\">");
 	page_quantity(p, c->metric, run_units(&r->row, c->metric, r->row.value_50));
+	page_str(p, "</td><td>");
+	put_trends(p, r, runs);
 	page_str(p, "</td></tr>\n");
 }
 
@@ -165,7 +184,7 @@ static int put_group(struct page *p, const struct site_run *runs, size_t count)
 	page_text(p, c->config);
 	page_str(p, "</code></p>\n");
 	int rc = put_plot(p, runs, count, title.data);
-	page_table(p, title.data, "Comparison group|#Swept value|#Runs|First|#Median");
+	page_table(p, title.data, "Comparison group|#Swept value|#Runs|First|#Median|Trends");
 	for (size_t i = 0, next; i < count; i = next) {
 		for (next = i; next < count && digest_cmp(&runs[next].of->cohort, &runs[i].of->cohort) == 0;)
 			next++;

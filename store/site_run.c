@@ -9,6 +9,7 @@
 #include "store/compare.h"
 #include "store/link.h"
 #include "store/site_evidence.h"
+#include "store/site_trend.h"
 
 static const json_t *spec(const json_t *body)
 {
@@ -111,6 +112,16 @@ static void put_compare(struct page *p, const struct whole *w)
 	page_row_close(p);
 }
 
+static void put_trend(struct page *p, const struct whole *w)
+{
+	char name[SITE_NAME_MAX];
+	if (!site_trend_name(p->site, w->v.m->c, name))
+		return;
+	page_row_open(p, "Trend");
+	page_link(p, name, slice_of("This benchmark from publication to publication"));
+	page_row_close(p);
+}
+
 static void put_measurement(struct page *p, const struct whole *w)
 {
 	char observed[WHEN_TEXT + 1];
@@ -131,6 +142,7 @@ static void put_measurement(struct page *p, const struct whole *w)
 	put_compare(p, w);
 	page_printf(p, "<dt>Observed</dt><dd><time datetime=\"%s\">%s</time></dd>\n", observed, observed);
 	put_source_values(p, w);
+	put_trend(p, w);
 	page_str(p, "</dl>\n</section>\n");
 }
 

@@ -1,7 +1,10 @@
 #include "store/site_svg.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/when.h"
 
 enum { WIDTH = 720, LEFT = 80, RIGHT = 20, TOP = 14, HEIGHT = 280, LINE = 18, COLOURS = 8, NAME_MAX_SHOWN = 24 };
 static const char *const dashes[] = {"none", "7 3", "2 3", "9 3 2 3"};
@@ -9,8 +12,9 @@ static const char *const dashes[] = {"none", "7 3", "2 3", "9 3 2 3"};
 /* ---- axes ---- */
 
 struct axis {
-	double low, high;  /* logarithms */
+	double low, high;  /* logarithms, or values of a linear one */
 	double from, to;   /* where they lie in the picture */
+	bool linear;
 };
 
 static void widen(struct axis *a, double value)
@@ -31,7 +35,7 @@ static void settle(struct axis *a)
 
 static double place(const struct axis *a, double value)
 {
-	return a->from + (log(value) - a->low) / (a->high - a->low) * (a->to - a->from);
+	return a->from + ((a->linear ? value : log(value)) - a->low) / (a->high - a->low) * (a->to - a->from);
 }
 
 /* Next of 1, 2, 5, 10, … above `value`. */
@@ -142,6 +146,17 @@ static void put_legend(struct page *p, const struct svg_plot *plot, double y)
 			    LEFT + 44, y);
 }
 
+/* A name cut to what has room; the table has it whole. */
+static void put_short(struct page *p, struct slice name)
+{
+	size_t len = name.len;
+	if (len > NAME_MAX_SHOWN)
+		for (len = NAME_MAX_SHOWN; len > 0 && ((unsigned char)name.data[len] & 0xc0) == 0x80;)
+			len--;
+	page_text(p, (struct slice){name.data, len});
+	page_str(p, len < name.len ? "\xe2\x80\xa6" : "");
+}
+
 static void begin(struct page *p, const char *title, double height)
 {
 	page_str(p, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot: ");
@@ -194,7 +209,7 @@ static void put_x_ticks(struct page *p, const struct svg_plot *plot, const struc
 
 void svg_curves(struct page *p, const struct svg_plot *plot)
 {
-	struct axis x = {HUGE_VAL, -HUGE_VAL, LEFT, WIDTH - RIGHT}, y = {HUGE_VAL, -HUGE_VAL, HEIGHT, TOP};
+	struct axis x = {HUGE_VAL, -HUGE_VAL, LEFT, WIDTH - RIGHT, false}, y = {HUGE_VAL, -HUGE_VAL, HEIGHT, TOP, false};
 	size_t points = 0;
 	for (size_t i = 0; i < plot->curve_count; i++)
 		points += plot->curves[i].count;
@@ -213,23 +228,108 @@ void svg_curves(struct page *p, const struct svg_plot *plot)
 	page_str(p, "</svg>\n</div>\n");
 }
 
-/* ---- a ranking ---- */
+/* ---- a value from publication to publication ---- */
 
-/* A name cut to what has room; the table has it whole. */
-static void put_short(struct page *p, struct slice name)
+enum { VERSIONS_AT = 16, STEPS_AT = 46, TREND_TOP = 58, TREND_BOTTOM = 310, NAMES_AT = TREND_BOTTOM + 18, DATES_AT = NAMES_AT + 30, KEY_AT = DATES_AT + 26,
+       LETTER = 7, ROWS = 2 };
+
+/* Two rows of labels, filled from left to right; where both are full the next label is left out, for the table has it. */
+struct rows {
+	double end[ROWS];
+};
+
+static void put_label(struct page *p, struct rows *rows, double x, double first_row, struct slice text)
 {
-	size_t len = name.len;
-	if (len > NAME_MAX_SHOWN)
-		for (len = NAME_MAX_SHOWN; len > 0 && ((unsigned char)name.data[len] & 0xc0) == 0x80;)
-			len--;
-	page_text(p, (struct slice){name.data, len});
-	page_str(p, len < name.len ? "\xe2\x80\xa6" : "");
+	double half = (double)(text.len < NAME_MAX_SHOWN ? text.len : NAME_MAX_SHOWN) * LETTER / 2;
+	double middle = fmin(fmax(x, half), WIDTH - half);
+	for (size_t i = 0; i < ROWS && text.len; i++) {
+		if (middle - half < rows->end[i])
+			continue;
+		rows->end[i] = middle + half + LETTER;
+		page_printf(p, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", middle, first_row + (double)i * 14);
+		put_short(p, text);
+		page_str(p, "</text>");
+		return;
+	}
 }
+
+static double between(const struct axis *x, size_t stop)
+{
+	return place(x, (double)stop - 0.5);
+}
+
+static void put_names(struct page *p, const struct svg_trend *t, const struct axis *x)
+{
+	struct rows names = {{0}}, versions = {{0}};
+	char first[WHEN_TEXT + 1], last[WHEN_TEXT + 1];
+	for (size_t i = 0; i < t->stop_count; i++) {
+		put_label(p, &names, place(x, (double)i), NAMES_AT, t->stops[i].name);
+		if (i && slice_same(t->stops[i].version, t->stops[i - 1].version))
+			continue;
+		if (i)
+			page_printf(p, "<path class=\"version\" d=\"M%.1f %dV%d\"/>", between(x, i), TREND_TOP, TREND_BOTTOM);
+		put_label(p, &versions, place(x, (double)i), VERSIONS_AT, t->stops[i].version);
+	}
+	when_text(t->stops[0].observed_ms, first);
+	when_text(t->stops[t->stop_count - 1].observed_ms, last);
+	page_printf(p, "<text x=\"%d\" y=\"%d\">%.10s</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.10s</text>\n", LEFT, DATES_AT, first, WIDTH - RIGHT,
+		    DATES_AT, last);
+}
+
+/* The medians of both sides as level lines, and between them a line with a triangle that points up where it became slower. */
+static void put_step(struct page *p, const struct svg_step *s, const struct axis *x, const struct axis *y)
+{
+	double at = between(x, s->split);
+	bool up = s->after > s->before;
+	page_printf(p, "<path class=\"curve s1\" d=\"M%.1f %.1fH%.1fM%.1f %.1fH%.1fM%.1f %dV%d\"/>", between(x, s->begin), place(y, s->before), at, at,
+		    place(y, s->after), between(x, s->end), at, TREND_TOP, TREND_BOTTOM);
+	page_printf(p, "<path class=\"s1\" d=\"M%.1f %dl5 %dh-10z\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%+.1f %%</text>\n", at,
+		    up ? TREND_TOP - 8 : TREND_TOP, up ? 8 : -8, fmin(fmax(at, 30), WIDTH - 30), STEPS_AT, (s->after / s->before - 1) * 100);
+}
+
+static void put_trend_key(struct page *p, bool steps)
+{
+	page_printf(p, "<path class=\"curve s0\" d=\"M%d %dh36\"/><path class=\"s0\" d=\"", LEFT, KEY_AT - 4);
+	put_mark(p, 0, LEFT + 18, KEY_AT - 4);
+	page_printf(p, "\"/><text x=\"%d\" y=\"%d\">median, with the band from p20 to p80</text>", LEFT + 44, KEY_AT);
+	page_printf(p, "<path class=\"version\" d=\"M%d %dh36\"/><text x=\"%d\" y=\"%d\">another version, named above</text>", LEFT + 320, KEY_AT - 4, LEFT + 364, KEY_AT);
+	if (steps)
+		page_printf(p, "<path class=\"curve s1\" d=\"M%d %dh36\"/><text x=\"%d\" y=\"%d\">change point, and the medians before and after it</text>", LEFT,
+			    KEY_AT + LINE - 4, LEFT + 44, KEY_AT + LINE);
+	page_str(p, "\n");
+}
+
+void svg_trend(struct page *p, const struct svg_trend *t)
+{
+	struct axis x = {-0.5, (double)t->stop_count - 0.5, LEFT, WIDTH - RIGHT, true}, y = {HUGE_VAL, -HUGE_VAL, TREND_BOTTOM, TREND_TOP, false};
+	if (t->stop_count == 0)
+		return;
+	struct svg_point *points = xmalloc(t->stop_count * sizeof *points);
+	for (size_t i = 0; i < t->stop_count; i++) {
+		points[i] = t->stops[i].at;
+		points[i].x = (double)i;
+		widen(&y, points[i].value);
+		widen(&y, points[i].low);
+		widen(&y, points[i].high);
+	}
+	settle(&y);
+	begin(p, t->title, KEY_AT + 8 + (t->step_count ? LINE : 0));
+	put_value_ticks(p, &y, t->metric, true, LEFT, WIDTH - RIGHT);
+	put_names(p, t, &x);
+	put_curve(p, &(struct svg_curve){.points = points, .count = t->stop_count}, 0, &x, &y);
+	for (size_t i = 0; i < t->step_count; i++)
+		put_step(p, &t->steps[i], &x, &y);
+	put_trend_key(p, t->step_count > 0);
+	page_str(p, "</svg>\n</div>\n");
+	free(points);
+}
+
+/* ---- a ranking ---- */
 
 void svg_ranking(struct page *p, const char *title, enum metric metric, const struct svg_bar *bars, size_t count, double least)
 {
 	enum { NAMES = 190 };
-	struct axis x = {HUGE_VAL, -HUGE_VAL, NAMES, WIDTH - 40};
+	struct axis x = {HUGE_VAL, -HUGE_VAL, NAMES, WIDTH - 40, false};
 	double bottom = TOP + (double)count * LINE;
 	if (count == 0)
 		return;

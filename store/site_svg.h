@@ -26,6 +26,27 @@ struct svg_plot {
 /* A value against a swept axis, for each curve, with bands from p20 to p80. Nothing when there is no point. */
 void svg_curves(struct page *p, const struct svg_plot *plot);
 
+struct svg_stop {
+	struct slice name, version;   /* publication; "" when not known */
+	struct svg_point at;          /* x is not looked at */
+	int64_t observed_ms;
+};
+struct svg_step {                 /* stops [begin, split) lie before it, [split, end) after it */
+	size_t begin, split, end;
+	double before, after;         /* medians of both stretches */
+};
+struct svg_trend {
+	const char *title;
+	enum metric metric;
+	const struct svg_stop *stops; /* in time */
+	size_t stop_count;
+	const struct svg_step *steps;
+	size_t step_count;
+};
+/* Values from publication to publication, evenly spaced, with a line where the version changes and one at each step. Nothing when there
+ * is no stop. */
+void svg_trend(struct page *p, const struct svg_trend *t);
+
 struct svg_bar {
 	struct slice name;
 	struct svg_point at; /* x is not looked at */

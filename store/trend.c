@@ -38,32 +38,9 @@ static void choose(const struct catalog *c, const struct change_list *l, const s
 			out->items[out->count++] = &l->series.items[i];
 }
 
-/* Changes of a series are neighbours in the list. */
-static const struct change *changes_of(const struct change_list *l, const struct series *s, size_t *count)
-{
-	const struct change *first = NULL;
-	*count = 0;
-	for (size_t i = 0; i < l->count; i++)
-		if (l->items[i].series == s) {
-			first = *count ? first : &l->items[i];
-			++*count;
-		}
-	return first;
-}
-
 static void put_slice(struct buf *out, struct slice text)
 {
 	buf_add(out, text.data, text.len);
-}
-
-/* `+21.2 % since 33924d2 (0.6.2)` */
-static void put_change(const struct change *h, struct buf *out)
-{
-	const struct series_point *p = h->first_after;
-	buf_printf(out, "%+.1f %% since %.*s (%.*s)", (h->ratio - 1) * 100, release_name_length(p->release), p->release->identity, (int)p->version.len,
-		   p->version.data);
-	if (*h->explained)
-		buf_printf(out, " [%s]", h->explained);
 }
 
 /* ---- several series ---- */
@@ -90,7 +67,7 @@ static void put_line(const struct change_list *l, const struct series *s, const 
 	struct buf line = {0}, text = {0};
 	double *logs = series_logs(s);
 	size_t count;
-	const struct change *h = changes_of(l, s, &count);
+	const struct change *h = change_of(l, s, &count);
 	put_slice(&text, s->of->parts.case_key);
 	plot_pad(&line, text.data, w->key + 2);
 	buf_clear(&text);
@@ -104,7 +81,7 @@ static void put_line(const struct change_list *l, const struct series *s, const 
 	plot_pad(&line, text.data, -11);
 	for (size_t i = 0; i < count; i++) {
 		buf_str(&line, i ? "; " : "  ");
-		put_change(&h[i], &line);
+		change_words(&h[i], &line);
 	}
 	fprintf(out, "  %s\n", line.data);
 	free(logs);
@@ -195,20 +172,12 @@ static void put_chart(const struct series *s, const struct change *changes, size
 	buf_fini(&text);
 }
 
-static bool same_caveats(const struct series *s)
-{
-	for (size_t i = 1; i < s->count; i++)
-		if (!slice_same(s->points[i].caveats, s->points[0].caveats))
-			return false;
-	return true;
-}
-
 static void put_one(struct catalog *c, const struct series *s, const struct change_list *l, struct plot_style style, FILE *out)
 {
 	const struct case_parts *p = &s->of->parts;
 	size_t count, next = 0;
-	const struct change *changes = changes_of(l, s, &count);
-	bool alike = same_caveats(s);
+	const struct change *changes = change_of(l, s, &count);
+	bool alike = series_caveats_alike(s);
 	put_heading(c, s, out);
 	fprintf(out, "%.*s, %.*s\n", (int)p->provider.len, p->provider.data, (int)p->workload_label.len, p->workload_label.data);
 	if (alike && s->points[0].caveats.len)
@@ -217,7 +186,7 @@ static void put_one(struct catalog *c, const struct series *s, const struct chan
 	for (size_t i = 0; i < s->count; i++) {
 		if (next < count && changes[next].split == i) {
 			struct buf text = {0};
-			put_change(&changes[next], &text);
+			change_words(&changes[next], &text);
 			fprintf(out, "  -- %s, p %.2g, q %.2g\n", text.data, changes[next].p, changes[next].q);
 			buf_fini(&text);
 			next++;
@@ -240,7 +209,7 @@ static json_t *change_json(const struct change *h)
 static int put_json(struct catalog *c, const struct series *s, const struct change_list *l, FILE *out)
 {
 	size_t count;
-	const struct change *h = changes_of(l, s, &count);
+	const struct change *h = change_of(l, s, &count);
 	json_t *o = series_json(c, s), *points = json_array(), *changes = json_array();
 	for (size_t i = 0; i < s->count; i++)
 		json_array_append_new(points, series_point_json(c, &s->points[i]));

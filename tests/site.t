@@ -2,36 +2,7 @@
 # The static site: every fact of a record on its page, nothing from upstream that acts, links that resolve, and a second export that
 # writes nothing. Fixtures of our own; ../shared for records A and B among their neighbours.
 # shellcheck disable=SC2119,SC2120
-cd "$(dirname "$0")/.." && . tests/tap.sh
-
-CONFIG=$D/config
-cp -r config "$CONFIG"
-cp fixtures/verify/signers.json "$CONFIG/signers.json"
-site() { # site STORE OUT - counts as JSON in $D/out
-	ki export --store "$1" --format site --out "$2" --config "$CONFIG" --json
-}
-page_of() { # page_of OUT DIGEST
-	local hex=${2#sha256:}
-	echo "$1/runs/$(echo "$hex" | cut -c1-2)/$hex.html"
-}
-links() { # links OUT - local links and sources that lead nowhere, and pages without a place they link to
-	find "$1" -name '*.html' -print0 | xargs -0 perl -e '
-		for my $file (@ARGV) {
-			open my $in, "<", $file or die; local $/; my $text = <$in>; close $in;
-			(my $folder = $file) =~ s|/[^/]*$||;
-			while ($text =~ /(?:href|src)="([^"]*)"/g) {
-				my $to = $1;
-				next if $to =~ /^(?:https:|mailto:)/;
-				$to =~ s/[?].*//;
-				if ($to =~ /^#(.*)/) { print "$file: $to\n" unless $text =~ /id="\Q$1\E"/; next }
-				$to =~ s/#.*//;
-				print "$file: $to\n" unless -e "$folder/$to";
-			}
-		}'
-}
-foreign() { # foreign OUT - anything a browser would fetch from elsewhere
-	grep -rhoE '(src|srcset|data|action|poster)="?(https?:)?//[^ >]*|<(iframe|object|embed|img|link[^>]*https?:|base)[^>]*|url\([^)]*|@import[^;]*' "$1" --include='*.html' --include='*.css'
-}
+cd "$(dirname "$0")/.." && . tests/tap.sh && . tests/site.sh
 
 # --- records A and B ----------------------------------------------------------------------------------------------------------------
 S=$D/store
@@ -44,11 +15,6 @@ publish "$S" fixtures/csv/example/input.csv 2120862ba532c9449e72d603ba6324310ae7
 site "$S" "$O"
 is "$rc $(jq -c '[.pages == (.pages | floor), .unchanged, .written == .files]' "$D/out")" '0 [true,0,true]' 'a site is written, every file of it'
 a=$(page_of "$O" $A)
-facts() { # facts RECORD PAGE - each line of standard input stands on the page
-	while IFS= read -r fact; do
-		has "$2" "$fact" "record $1: $fact"
-	done
-}
 facts A "$a" <<'EOF'
 <h1>Fused neighborhood attention · PyTorch</h1>
 seq = 2048 · batch = 4 · heads = 12 · hidden = 768 · dilation = 1 · kernel_size = 7 · fp32
@@ -145,10 +111,10 @@ site "$D/unknown" "$D/usite"
 has "$D/usite/coverage.html" '<td>committed</td><td>unknown_gpu</td><td>' 'and names what was skipped'
 
 # --- written once -------------------------------------------------------------------------------------------------------------------
-(cd "$O" && find . -type f -printf '%p %T@ %s\n' | sort) >"$D/before"
+stamps "$O" >"$D/before"
 site "$S" "$O"
 is "$rc $(jq -c '[.written, .unchanged == .files]' "$D/out")" '0 [0,true]' 'a second export writes nothing'
-(cd "$O" && find . -type f -printf '%p %T@ %s\n' | sort) >"$D/after"
+stamps "$O" >"$D/after"
 same "$D/before" "$D/after" 'and every file keeps its time and size'
 echo x >>"$a"
 site "$S" "$O"
@@ -207,17 +173,8 @@ has "$O/assets/site.css" 'overflow-wrap:anywhere' 'and may wrap anywhere'
 
 # --- all pages ----------------------------------------------------------------------------------------------------------------------
 for out in "$O" "$D/hsite" "$D/usite"; do
-	is "$(links "$out" | head -3)" '' "every link within $(basename "$out") resolves"
-	is "$(foreign "$out" | head -3)" '' "nothing in $(basename "$out") is fetched from elsewhere"
+	whole "$out"
 done
-is "$(find "$O" -name '*.html' -exec grep -LE '^<html lang="en">' {} + | wc -l | tr -d ' ')" 0 'every page says its language'
-is "$(find "$O" -name '*.html' -exec grep -c '<h1>' {} \; | sort -u)" 1 'every page has one heading of the first level'
-if have tidy; then
-	find "$O" "$D/hsite" "$D/usite" -name '*.html' -exec tidy -q -e --drop-empty-elements no {} + >"$D/a" 2>&1
-	is "$(head -3 "$D/a")" '' 'tidy has nothing to say about any page'
-else
-	skip 'tidy has nothing to say about any page' 'tidy is not installed'
-fi
 if have node; then
 	node --check "$O/assets/site.js" 2>"$D/err"
 	ok $? 'the script parses'

@@ -4,33 +4,6 @@
 cd "$(dirname "$0")/.." && . tests/tap.sh
 unset LC_ALL LC_CTYPE LANG
 
-GPU='NVIDIA H100 80GB HBM3'
-drop() { # drop NUMBER VERSION - the CSV of one weekly drop: 12 series that stray by under 1 %.
-	# Liger's three largest sizes are 15 % slower from drop 6 on; huggingface's 4096 jumps in drop 4 alone; 1024 of liger is
-	# missing from drop 9 on, and all of p20 and p80 of huggingface's 1024.
-	header
-	awk -v n="$1" -v version="$2" -v gpu="$GPU" 'BEGIN {
-		for (p = 0; p < 2; p++)
-			for (s = 0; s < 6; s++) {
-				h = 1024 * 2 ^ s
-				if (p == 0 && s == 0 && n >= 9)
-					continue
-				stray = 1 + ((n * 37 + s * 11 + p * 5) % 17 - 8) / 1000
-				ms = h / 1024 * 0.1 * stray
-				if (p == 0 && s >= 3 && n >= 6)
-					ms *= 1.15
-				if (p == 1 && s == 2 && n == 4)
-					ms *= 3
-				spread = p == 1 && s == 0 ? "," : sprintf("%.6f,%.6f", ms * 0.998, ms * 1.002)
-				printf "rms_norm,%s,forward,speed,ms,H,hidden size,%d,%.6f,%s,\"{\"\"M\"\": 2048, \"\"dtype\"\": \"\"torch.bfloat16\"\", \"\"eps\"\": 1e-06}\",%s,2025-%02d-0%d 00:00:00,%s\r\n",
-					p ? "huggingface" : "liger", h, ms, spread, gpu, n, n, version
-			}
-	}' </dev/null
-}
-publish_drop() { # publish_drop STORE NUMBER VERSION
-	drop "$2" "$3" >"$D/drop.csv"
-	KI_NOW=2025-1$(($2 / 9))-0${2}T03:00:00Z "$KI" nightly --quiet --store "$1" --snapshot "$D/drop.csv" --entry "aaaaaa$2" >/dev/null 2>"$D/err"
-}
 S=$D/store
 for n in 1 2 3 4 5 6 7; do
 	publish_drop "$S" $n 0.1.$((n / 6))
