@@ -4,8 +4,8 @@
 
 #include "core/json.h"
 
-/* Fields in the order in which a difference matters: the first of these that differs is why two runs cannot be compared. */
-static const char *const material[] = {"metric", "operation", "workload", "mode", "protocol", "gpu", "environment", "status"};
+const char *const compare_material[] = {"metric", "operation", "workload", "mode", "protocol", "gpu", "environment", "status"};
+const size_t compare_material_count = sizeof compare_material / sizeof *compare_material;
 static const char *const shown[] = {"external_id", "digest",	 "metric",	"operation_slug", "workload_label", "mode",	   "provider", "gpu",
 				    "dtype",	   "liger_version", "observed_at", "evidence",	  "median_ns",	    "p20_ns",	   "p80_ns",   "median_bytes",
 				    "rank",	   "cohort_size",   "unranked",	   "caveats"};
@@ -49,9 +49,9 @@ static bool differs(const struct side *sides, size_t count, const char *name)
 
 static const char *first_mismatch(const struct side *sides, size_t count)
 {
-	for (size_t i = 0; i < sizeof material / sizeof *material; i++)
-		if (differs(sides, count, material[i]))
-			return material[i];
+	for (size_t i = 0; i < compare_material_count; i++)
+		if (differs(sides, count, compare_material[i]))
+			return compare_material[i];
 	return NULL;
 }
 
@@ -70,9 +70,7 @@ static const char *claim(const struct member *a, const struct member *b)
 	return b->primary > a->primary ? "slower" : "faster";
 }
 
-static const struct {
-	const char *claim, *words;
-} claims[] = {
+const struct compare_claim compare_claims[] = {
 	{"no-median", "one of them has no median"},
 	{"no-spread", "no spread was published, so nothing is claimed"},
 	{"incomparable", "different work, so the ratio says nothing about speed"},
@@ -80,12 +78,13 @@ static const struct {
 	{"slower", "slower, beyond both spreads"},
 	{"faster", "faster, beyond both spreads"},
 };
+const size_t compare_claim_count = sizeof compare_claims / sizeof *compare_claims;
 
 static const char *claim_words(const char *name)
 {
-	for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
-		if (strcmp(claims[i].claim, name) == 0)
-			return claims[i].words;
+	for (size_t i = 0; i < compare_claim_count; i++)
+		if (strcmp(compare_claims[i].claim, name) == 0)
+			return compare_claims[i].words;
 	return name;
 }
 

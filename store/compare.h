@@ -11,6 +11,17 @@ enum { COMPARE_MAX = 8 };
  * median to the first, with what the spreads allow to say: where [p20, p80] overlap, no change is claimed. */
 int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, FILE *out);
 
+/* Columns of view.h in the order in which a difference matters: the first of these that differs is why two runs cannot be compared. */
+extern const char *const compare_material[];
+extern const size_t compare_material_count;
+
+/* What may be said of one run against another, and its words. */
+struct compare_claim {
+	const char *claim, *words;
+};
+extern const struct compare_claim compare_claims[];
+extern const size_t compare_claim_count;
+
 /* What the spreads of two runs of one cohort allow to say of `b` against `a`, in words. */
 const char *compare_claim_words(const struct member *a, const struct member *b);
 

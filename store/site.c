@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "store/site_asset.h"
 #include "store/site_cohort.h"
+#include "store/site_compare.h"
 #include "store/site_coverage.h"
 #include "store/site_facet.h"
 #include "store/site_index.h"
@@ -55,6 +56,22 @@ int site_write(struct site *s, const char *name, const struct buf *text)
 	s->totals.written += written;
 	s->totals.unchanged += !written;
 	return 0;
+}
+
+void site_shard_begin(struct buf *out, const char *name)
+{
+	buf_clear(out);
+	buf_printf(out, "kiShard(\"%s\",", name);
+}
+
+int site_shard_end(struct site *s, struct buf *out, const char *name)
+{
+	struct buf file = {0};
+	buf_str(out, ");\n");
+	buf_printf(&file, "data/%s.js", name);
+	int rc = site_write(s, file.data, out);
+	buf_fini(&file);
+	return rc;
 }
 
 static int make_folders(struct site *s)
@@ -181,7 +198,7 @@ static int write_all(struct site *s)
 	int rc = cohort_each(s->c, visit, &w);
 	page_fini(&w.page);
 	whole_fini(&w.whole);
-	return rc || site_operations(s) || site_trends(s) || site_facets(s) || site_coverage(s) || site_index(s) || site_assets(s) ? -1 : 0;
+	return rc || site_operations(s) || site_trends(s) || site_facets(s) || site_coverage(s) || site_index(s) || site_compare(s) || site_assets(s) ? -1 : 0;
 }
 
 int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals)

@@ -2,7 +2,7 @@
  * server. Pages are a function of the catalog and config/ alone, so that a second export writes nothing; links are relative;
  * nothing is fetched from elsewhere; what a script adds (search, copying, comparing) is not needed to read.
  *
- *   index.html  coverage.html  operations/SLUG.html  gpus/NAME.html  providers/NAME.html
+ *   index.html  coverage.html  compare.html  operations/SLUG.html  gpus/NAME.html  providers/NAME.html
  *   cohorts/AB/KEY.html  runs/AB/DIGEST.html  runs/AB/DIGEST.json  trends/AB/CASE.html  trends/index.html  assets/  data/
  *
  * AB are the first two hex digits. A run's JSON is what `ki show --json` prints. */
@@ -54,6 +54,9 @@ struct site {
 
 /* Writes one file of the site, unless its bytes are there already. `name` is relative to the site. */
 int site_write(struct site *s, const char *name, const struct buf *text);
+/* A file of data for scripts: kiShard("NAME",VALUE); begun in `out`, to be continued with VALUE, and ended, which writes data/NAME.js. */
+void site_shard_begin(struct buf *out, const char *name);
+int site_shard_end(struct site *s, struct buf *out, const char *name);
 /* A text of site.json; "" when it is not set. */
 const char *site_text(const struct site *s, const char *name);
 /* Flags of a run: the first of them, *count in a row. */

@@ -33,7 +33,7 @@ static const char *const css[] = {
 	"th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);min-width:4.5rem;max-width:26rem;overflow-wrap:break-word}td code{overflow-wrap:anywhere}\n",
 	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n",
 	"button,input{font:inherit;color:inherit;background:var(--box);border:1px solid var(--soft);border-radius:.25rem;padding:.15rem .5rem}\n",
-	"input{width:100%;max-width:40rem;padding:.4rem .6rem}\n",
+	"input:not([type=checkbox]){width:100%;max-width:40rem;padding:.4rem .6rem}\n",
 	".copy{display:none;font-size:.8rem}.js .copy{display:inline}\n",
 	".cards{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;padding:0;list-style:none}\n",
 	"footer{margin:2.5rem 0 1.5rem;padding-top:.5rem;border-top:1px solid var(--line);color:var(--soft);font-size:.9rem}\n",
@@ -42,6 +42,9 @@ static const char *const css[] = {
 	"svg .floor{stroke:var(--floor);stroke-width:2;stroke-dasharray:2 4;fill:none}svg .version{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:7 4;fill:none}svg .band{opacity:.22;stroke:none}svg .curve{fill:none;stroke-width:2}\n",
 	".s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);fill:var(--s3)}\n",
 	".s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);fill:var(--s6)}.s7{stroke:var(--s7);fill:var(--s7)}\n",
+	"#compared td{max-width:14rem;overflow-wrap:anywhere}#compared tbody th{position:sticky;left:0;max-width:12rem;background:var(--paper)}"
+	"#compared th[scope=rowgroup]{background:var(--box)}#compared th button{margin-right:.4rem;font-weight:400}.other{font-weight:600}\n",
+	".only tr.same{display:none}.diff th{color:var(--focus)}.scripted{display:none}.js .scripted{display:block}#verdict:focus{outline-offset:4px}\n",
 	".step td{background:var(--box)}\n",
 	"svg .mark{stroke-dasharray:none}\n",
 	"@media (max-width:40rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}h1{font-size:1.3rem}.figure{font-size:1.6rem}}\n",
@@ -78,6 +81,7 @@ static const char *const js[] = {
 	"    script.onerror = function () { window.kiShard(name, []); };\n",
 	"    document.head.appendChild(script);\n",
 	"  }\n",
+	"  window.kiLoad = load;\n",
 	"  function link(href, text) { var a = document.createElement('a'); a.href = base + href; a.textContent = text; return a; }\n",
 	"  function runHref(hex) { return 'runs/' + hex.slice(0, 2) + '/' + hex + '.html'; }\n",
 	"  var box = document.getElementById('q'), list = document.getElementById('found'), said = document.getElementById('said'), turn = 0, MOST = 50;\n",
@@ -120,7 +124,7 @@ static const char *const js[] = {
 	"})();\n",
 };
 
-static int put(struct site *s, const char *name, const char *const *lines, size_t count)
+int site_put_asset(struct site *s, const char *name, const char *const *lines, size_t count)
 {
 	struct buf all = {0};
 	for (size_t i = 0; i < count; i++)
@@ -132,5 +136,5 @@ static int put(struct site *s, const char *name, const char *const *lines, size_
 
 int site_assets(struct site *s)
 {
-	return put(s, "assets/site.css", css, sizeof css / sizeof *css) || put(s, "assets/site.js", js, sizeof js / sizeof *js) ? -1 : 0;
+	return site_put_asset(s, "assets/site.css", css, sizeof css / sizeof *css) || site_put_asset(s, "assets/site.js", js, sizeof js / sizeof *js) ? -1 : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "core/when.h"
 #include "store/link.h"
+#include "store/site_compare.h"
 #include "store/site_svg.h"
 
 static void put_head(struct page *p, const struct cohort *k)
@@ -102,6 +103,22 @@ static int put_plot(struct page *p, const struct cohort *k)
 	return 0;
 }
 
+static void put_side_by_side(struct page *p, const struct cohort *k)
+{
+	const struct digest *runs[COMPARE_MAX];
+	size_t count = k->ranked < COMPARE_MAX ? k->ranked : COMPARE_MAX;
+	struct buf text = {0};
+	if (count < 2)
+		return;
+	for (size_t i = 0; i < count; i++)
+		runs[i] = &k->members[i].row.digest;
+	buf_printf(&text, count < k->ranked ? "Compare the first %zu side by side" : "Compare all %zu side by side", count);
+	page_str(p, "<p>");
+	site_compare_link(p, runs, count, text.data);
+	page_str(p, "</p>\n");
+	buf_fini(&text);
+}
+
 int site_cohort_page(struct page *p, struct site *s, const struct cohort *k)
 {
 	const struct case_parts *c = &k->members[0].c->parts;
@@ -118,6 +135,7 @@ int site_cohort_page(struct page *p, struct site *s, const struct cohort *k)
 	for (size_t i = 0; i < k->count; i++)
 		put_member(p, k, &k->members[i]);
 	page_table_end(p);
+	put_side_by_side(p, k);
 	page_str(p, "</section>\n");
 	site_cohort_name(&k->key, name);
 	return page_end(p, name);

@@ -126,12 +126,9 @@ static void put_listed(struct page *list, const struct facet *f, const struct si
 	page_str(list, "</td><td>");
 	page_text(list, f->name(r));
 	page_printf(list, "</td><td class=\"n\">%zu</td></tr>\n", count);
-	struct buf shown = {0};
-	html_visible(&shown, f->shown(r));
 	buf_printf(&list->site->names, ",[\"%s\",", name);
-	json_put_string(&list->site->names, shown.data ? shown.data : "", shown.len);
+	html_json(&list->site->names, f->shown(r));
 	buf_char(&list->site->names, ']');
-	buf_fini(&shown);
 }
 
 /* Ends the page at hand, unless the runs at `next` belong on it too. */

@@ -92,6 +92,14 @@ void html_visible(struct buf *out, struct slice text)
 	put_visible(out, text, false);
 }
 
+void html_json(struct buf *out, struct slice text)
+{
+	struct buf shown = {0};
+	html_visible(&shown, text);
+	json_put_string(out, shown.data ? shown.data : "", shown.len);
+	buf_fini(&shown);
+}
+
 void html_percent(struct buf *out, const char *text)
 {
 	static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -107,7 +115,7 @@ void html_percent(struct buf *out, const char *text)
 static const struct {
 	const char *name, *title;
 } menu[] = {{"index.html", "Index"}, {"operations/index.html", "Operations"}, {"gpus/index.html", "GPUs"}, {"providers/index.html", "Providers"},
-	    {"trends/index.html", "Trends"}, {"coverage.html", "Coverage"}};
+	    {"trends/index.html", "Trends"}, {"compare.html", "Compare"}, {"coverage.html", "Coverage"}};
 
 void page_begin(struct page *p, struct site *s, const char *up, struct slice title)
 {
@@ -227,7 +235,9 @@ void page_quantity(struct page *p, enum metric m, int64_t value)
 		page_str(p, "\xe2\x80\x94");
 }
 
-static void put_leaf(struct page *p, const char *name, const json_t *value)
+/* ---- leaves ---- */
+
+static void put_leaf(const char *name, const json_t *value, html_leaf *put, void *context)
 {
 	struct buf text = {0};
 	struct err ignored = {0};
@@ -235,7 +245,7 @@ static void put_leaf(struct page *p, const char *name, const json_t *value)
 		buf_add(&text, json_string_value(value), json_string_length(value));
 	else
 		json_canonical(value, &text, &ignored);
-	page_row(p, name, (struct slice){text.data, text.len});
+	put(context, name, (struct slice){text.data ? text.data : "", text.len});
 	buf_fini(&text);
 }
 
@@ -244,13 +254,13 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void page_leaves(struct page *p, const char *name, const json_t *value)
+void html_leaves(const char *name, const json_t *value, html_leaf *put, void *context)
 {
 	const char *key;
 	json_t *item;
 	size_t count = 0;
 	if (!json_is_object(value) || json_object_size(value) == 0) {
-		put_leaf(p, name, value);
+		put_leaf(name, value, put, context);
 		return;
 	}
 	const char **keys = xmalloc(json_object_size(value) * sizeof *keys);
@@ -260,10 +270,20 @@ void page_leaves(struct page *p, const char *name, const json_t *value)
 	for (size_t i = 0; i < count; i++) {
 		struct buf path = {0};
 		buf_printf(&path, "%s%s%s", name, *name ? "." : "", keys[i]);
-		page_leaves(p, path.data, json_object_get(value, keys[i]));
+		html_leaves(path.data, json_object_get(value, keys[i]), put, context);
 		buf_fini(&path);
 	}
 	free(keys);
+}
+
+static void put_row(void *context, const char *name, struct slice text)
+{
+	page_row(context, name, text);
+}
+
+void page_leaves(struct page *p, const char *name, const json_t *value)
+{
+	html_leaves(name, value, put_row, p);
 }
 
 void page_table(struct page *p, const char *caption, const char *heads)

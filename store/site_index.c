@@ -4,31 +4,7 @@
 #include <string.h>
 
 #include "core/json.h"
-
-/* A JSON string that shows harmlessly. */
-static void put_shown(struct buf *out, struct slice text)
-{
-	struct buf shown = {0};
-	html_visible(&shown, text);
-	json_put_string(out, shown.data ? shown.data : "", shown.len);
-	buf_fini(&shown);
-}
-
-static void begin_shard(struct buf *out, const char *name)
-{
-	buf_clear(out);
-	buf_printf(out, "kiShard(\"%s\",", name);
-}
-
-static int end_shard(struct site *s, struct buf *out, const char *name)
-{
-	struct buf file = {0};
-	buf_str(out, ");\n");
-	buf_printf(&file, "data/%s.js", name);
-	int rc = site_write(s, file.data, out);
-	buf_fini(&file);
-	return rc;
-}
+#include "store/site_compare.h"
 
 static void shard_name(struct slice slug, char out[SITE_NAME_MAX])
 {
@@ -45,7 +21,7 @@ static int put_group(struct site *s, const struct site_run *runs, size_t count, 
 	char hex[DIGEST_HEX + 1];
 	struct slice prefix = runs->of->parts.external_prefix;
 	buf_char(out, '[');
-	put_shown(out, prefix);
+	html_json(out, prefix);
 	buf_str(out, ",[");
 	for (size_t i = 0; i < count; i++) {
 		if (catalog_external_id(s->c, &runs[i].row, id))
@@ -53,7 +29,7 @@ static int put_group(struct site *s, const struct site_run *runs, size_t count, 
 		size_t cut = id->len > prefix.len && memcmp(id->data, prefix.data, prefix.len) == 0 ? prefix.len + 1 : 0;
 		digest_hex(&runs[i].row.digest, hex);
 		buf_str(out, i ? ",[" : "[");
-		put_shown(out, (struct slice){id->data + cut, id->len - cut});
+		html_json(out, (struct slice){id->data + cut, id->len - cut});
 		buf_printf(out, ",\"%s\"]", hex);
 	}
 	buf_str(out, "]]");
@@ -73,7 +49,7 @@ static int write_operation(struct site *s, const struct site_run *runs, size_t c
 {
 	char name[SITE_NAME_MAX];
 	shard_name(runs->of->parts.operation_slug, name);
-	begin_shard(out, name);
+	site_shard_begin(out, name);
 	for (size_t i = 0, next; i < count; i = next) {
 		for (next = i; next < count && slice_same(runs[next].of->parts.external_prefix, runs[i].of->parts.external_prefix);)
 			next++;
@@ -82,7 +58,7 @@ static int write_operation(struct site *s, const struct site_run *runs, size_t c
 			return -1;
 	}
 	buf_char(out, ']');
-	return end_shard(s, out, name);
+	return site_shard_end(s, out, name);
 }
 
 static void list_operation(const struct site_run *r, bool first, struct buf *pages, struct buf *shards)
@@ -90,11 +66,11 @@ static void list_operation(const struct site_run *r, bool first, struct buf *pag
 	char name[SITE_NAME_MAX];
 	site_list_name("operations", r->of->parts.operation_slug, name);
 	buf_printf(pages, "%s[\"%s\",", first ? "" : ",", name);
-	put_shown(pages, r->of->parts.operation_title);
+	html_json(pages, r->of->parts.operation_title);
 	buf_char(pages, ']');
 	shard_name(r->of->parts.operation_slug, name);
 	buf_printf(shards, "%s[\"%s\",", first ? "" : ",", name);
-	put_shown(shards, r->of->parts.benchmark);
+	html_json(shards, r->of->parts.benchmark);
 	buf_char(shards, ']');
 }
 
@@ -110,10 +86,10 @@ static int write_names(struct site *s)
 		list_operation(&s->runs[i], i == 0, &pages, &shards);
 		rc = write_operation(s, s->runs + i, next - i, &out, &id);
 	}
-	begin_shard(&out, "names");
+	site_shard_begin(&out, "names");
 	buf_printf(&out, "{\"pages\":[%s%s],\"shards\":[%s]}", pages.len ? pages.data : "", s->names.len ? s->names.data : "", shards.len ? shards.data : "");
 	if (rc == 0)
-		rc = end_shard(s, &out, "names");
+		rc = site_shard_end(s, &out, "names");
 	buf_fini(&pages);
 	buf_fini(&shards);
 	buf_fini(&out);
@@ -135,7 +111,8 @@ static int put_digest(struct site *s, const struct site_run *r, struct buf *out,
 		return -1;
 	digest_hex(&r->row.digest, hex);
 	buf_printf(out, "[\"%s\",", hex);
-	put_shown(out, (struct slice){id->data, id->len});
+	html_json(out, (struct slice){id->data, id->len});
+	site_compare_run(s, r, out);
 	buf_char(out, ']');
 	return 0;
 }
@@ -149,14 +126,14 @@ static int write_digests(struct site *s)
 	for (size_t i = 0, next; i < s->count && rc == 0; i = next) {
 		char name[SITE_NAME_MAX];
 		snprintf(name, sizeof name, "d%02x", s->runs[i].row.digest.bytes[0]);
-		begin_shard(&out, name);
+		site_shard_begin(&out, name);
 		for (next = i; next < s->count && rc == 0 && s->runs[next].row.digest.bytes[0] == s->runs[i].row.digest.bytes[0]; next++) {
 			buf_char(&out, next == i ? '[' : ',');
 			rc = put_digest(s, &s->runs[next], &out, &id);
 		}
 		buf_char(&out, ']');
 		if (rc == 0)
-			rc = end_shard(s, &out, name);
+			rc = site_shard_end(s, &out, name);
 	}
 	buf_fini(&out);
 	buf_fini(&id);
@@ -165,17 +142,22 @@ static int write_digests(struct site *s)
 
 /* ---- the page ---- */
 
+void site_put_search(struct page *p, const char *label)
+{
+	page_printf(p, "<form role=\"search\">\n<p><label for=\"q\">%s</label></p>\n"
+		       "<p><input id=\"q\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\"></p>\n"
+		       "<p class=\"sub\">Words of an external id in any order (<code>rope backward a100</code>), or eight or more digits of a run digest.</p>\n"
+		       "</form>\n<p id=\"said\" role=\"status\"></p>\n<ul id=\"found\"></ul>\n", label);
+}
+
 static int write_page(struct site *s)
 {
 	struct page p = {0};
 	page_begin(&p, s, "", slice_of("Index"));
 	page_printf(&p, "<p>%u runs in %u publications. Each has a page with its number, its rank, what was measured and how, and the evidence behind it.</p>\n",
 		    s->c->counts.runs, s->c->counts.publications);
-	page_str(&p, "<form role=\"search\">\n<p><label for=\"q\">Search names and digests</label></p>\n"
-		     "<p><input id=\"q\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\"></p>\n"
-		     "<p class=\"sub\">Words of an external id in any order (<code>rope backward a100</code>), or eight or more digits of a run digest.</p>\n</form>\n"
-		     "<noscript><p>Searching needs a script; the lists below do not.</p></noscript>\n"
-		     "<p id=\"said\" role=\"status\"></p>\n<ul id=\"found\"></ul>\n"
+	site_put_search(&p, "Search names and digests");
+	page_str(&p, "<noscript><p>Searching needs a script; the lists below do not.</p></noscript>\n"
 		     "<h2>Lists</h2>\n<ul>\n<li><a href=\"operations/index.html\">Operations</a></li>\n<li><a href=\"gpus/index.html\">GPUs</a></li>\n"
 		     "<li><a href=\"providers/index.html\">Providers</a></li>\n<li><a href=\"trends/index.html\">Trends: what became slower or faster, and when</a></li>\n<li><a href=\"coverage.html\">Coverage: what was read, what was skipped, how fresh it is</a></li>\n</ul>\n");
 	int rc = page_end(&p, "index.html");

@@ -8,6 +8,7 @@
 #include "core/when.h"
 #include "store/compare.h"
 #include "store/link.h"
+#include "store/site_compare.h"
 #include "store/site_evidence.h"
 #include "store/site_trend.h"
 
@@ -95,20 +96,23 @@ static void put_rank(struct page *p, const struct whole *w)
 	}
 }
 
-/* The ratio to the first of its group, and a link to both side by side. */
+/* The ratio to the first of its group, and a link to both side by side; or to this one, where others can be added. */
 static void put_compare(struct page *p, const struct whole *w)
 {
 	const struct member *m = w->v.m, *first = w->v.k->members;
 	char name[SITE_NAME_MAX];
-	if (!w->v.k->ranked || first->run == m->run || m->primary < 0 || first->primary <= 0)
+	if (!w->v.k->ranked || first->run == m->run || m->primary < 0 || first->primary <= 0) {
+		page_row_open(p, "Against others");
+		site_compare_link(p, (const struct digest *const[]){&m->row.digest}, 1, "Compare with other runs");
+		page_row_close(p);
 		return;
+	}
 	page_row_open(p, "Against the first");
 	page_printf(p, "%.4g\xc3\x97 the median of #1, ", (double)m->primary / (double)first->primary);
 	site_run_name(&first->row.digest, name);
 	page_link(p, name, first->c->parts.provider_title);
 	page_printf(p, "; %s. ", compare_claim_words(first, m));
-	site_cohort_name(&w->v.k->key, name);
-	page_link(p, name, slice_of("Compare with #1"));
+	site_compare_link(p, (const struct digest *const[]){&first->row.digest, &m->row.digest}, 2, "Compare with #1");
 	page_row_close(p);
 }
 
