@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,15 +81,30 @@ int file_add(struct file_out *f, const void *data, size_t len, struct err *e)
 	return file_write_all(f->fd, data, len, f->temporary, e);
 }
 
-static int sync_directory_of(const char *path, struct err *e)
+/* A path without slashes at its end, on the heap. */
+static char *without_slashes(const char *path)
 {
-	char *directory = xstrdup(path), *slash = strrchr(directory, '/');
-	if (slash)
-		slash[slash == directory] = '\0';
-	int fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) != 0 ? err_errno(e, directory, "cannot sync directory") : 0;
+	char *out = xstrdup(path);
+	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/';)
+		out[--len] = '\0';
+	return out;
+}
+
+int file_sync_directory(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) != 0 ? err_errno(e, path, "cannot sync directory") : 0;
 	if (fd >= 0)
 		close(fd);
+	return rc;
+}
+
+static int sync_directory_of(const char *path, struct err *e)
+{
+	char *directory = without_slashes(path), *slash = strrchr(directory, '/');
+	if (slash)
+		slash[slash == directory] = '\0';
+	int rc = file_sync_directory(slash ? directory : ".", e);
 	free(directory);
 	return rc;
 }
@@ -205,6 +221,39 @@ int file_make_dirs(const char *path, struct err *e)
 bool file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
+}
+
+char *file_beside(const char *path)
+{
+	struct buf out = {0};
+	char *plain = without_slashes(path);
+	buf_printf(&out, "%s.tmp.%ld", plain, (long)getpid());
+	free(plain);
+	return out.data;
+}
+
+int file_move_new(const char *from, const char *to, struct err *e)
+{
+	int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+	if (rc != 0 && errno == EINVAL && !file_exists(to)) /* a file system that cannot promise it */
+		rc = rename(from, to);
+	if (rc != 0 && errno == EEXIST)
+		return err_at(e, ERR_USAGE, to, 0, 0, "exists already; give a new name");
+	return rc != 0 ? err_errno(e, to, "cannot rename into place") : sync_directory_of(to, e);
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+	(void)info;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void file_remove_tree(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 bool file_newer(const char *path, const char *other)

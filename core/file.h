@@ -30,6 +30,14 @@ void file_abort(struct file_out *f);                /* frees `f`; NULL is fine *
 /* Makes a directory and its missing parents, mode 0755 whatever the umask says. */
 int file_make_dirs(const char *path, struct err *e);
 bool file_exists(const char *path);
+/* Syncs a directory, so that what it names survives. */
+int file_sync_directory(const char *path, struct err *e);
+/* A name of this process's own beside `path`, to build a tree under that will be moved to `path`. The caller frees it. */
+char *file_beside(const char *path);
+/* Gives a file or a whole tree, synced already, the name `to`, durably. ERR_USAGE when that exists. */
+int file_move_new(const char *from, const char *to, struct err *e);
+/* Removes a tree as well as it can. */
+void file_remove_tree(const char *path);
 /* Whether `path` was last written after `other`; a missing file is older than any. */
 bool file_newer(const char *path, const char *other);
 /* Writes all of `len` bytes to a descriptor. */

@@ -37,6 +37,8 @@ static const struct route {
 	{"check", "ki-store", "check", "prove that nothing is lost or altered", NULL},
 	{"export", "ki-store", "export", "normalized JSON dumps", NULL},
 	{"backup", "ki-store", "backup", "a consistent copy of the store", NULL},
+	{"rehearse", "ki-store", "rehearse", "prove that a backup can be restored", NULL},
+	{"import", "ki-store", "load", "make a new store from a dump of a whole one", NULL},
 	{"upgrade", "ki-store", "upgrade", "bring an older store to this program's schema", NULL},
 	{"put", "ki-store", "put", "publish a wire stream from standard input", NULL},
 	{"config", "ki-normalize", NULL, "check the tables, or explain how a row binds", NULL},

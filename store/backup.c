@@ -10,8 +10,14 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/home.h"
+#include "core/json.h"
+#include "core/when.h"
+#include "store/check.h"
+#include "store/dump.h"
+#include "store/pages.h"
 
-enum { FILE_MAX = 1 << 30, DEPTH_MAX = 4 };
+enum { FILE_MAX = 1 << 30, DEPTH_MAX = 4, CLAIM_MAX = 1 << 16 };
 
 static int copy_file(const char *from, const char *to, mode_t mode, struct err *e)
 {
@@ -42,6 +48,8 @@ static int copy_tree(const char *from, const char *to, int depth, struct err *e)
 		buf_fini(&source);
 		buf_fini(&target);
 	}
+	if (rc == 0 && d)
+		rc = file_sync_directory(to, e);
 	if (d)
 		closedir(d);
 	return rc;
@@ -65,43 +73,17 @@ static int copy_catalog(struct store *st, const char *directory, struct err *e)
 	return rc;
 }
 
-/* Removes what a backup that failed has made. */
-static void remove_tree(const char *path, int depth)
-{
-	DIR *d = opendir(path);
-	struct dirent *item;
-	while (d && depth < DEPTH_MAX + 2 && (item = readdir(d))) {
-		struct buf child = {0};
-		if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
-			continue;
-		buf_printf(&child, "%s/%s", path, item->d_name);
-		if (unlink(child.data) != 0)
-			remove_tree(child.data, depth + 1);
-		buf_fini(&child);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
-static int sync_directory(const char *path, struct err *e)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) != 0 ? err_errno(e, path, "cannot sync directory") : 0;
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 /* Files that are kept for good: fetched bytes, and what reruns were imported from (rerun.c). */
+static const char *const kept_folders[] = {"snapshots", "evidence", "samples"};
+enum { KEPT_FOLDERS = sizeof kept_folders / sizeof *kept_folders };
+
 static int copy_kept(struct store *st, const char *directory, struct err *e)
 {
-	static const char *const folders[] = {"snapshots", "evidence", "samples"};
 	int rc = 0;
-	for (size_t i = 0; i < sizeof folders / sizeof *folders && rc == 0; i++) {
+	for (size_t i = 0; i < KEPT_FOLDERS && rc == 0; i++) {
 		struct buf from = {0}, to = {0};
-		buf_printf(&from, "%s/%s", st->directory, folders[i]);
-		buf_printf(&to, "%s/%s", directory, folders[i]);
+		buf_printf(&from, "%s/%s", st->directory, kept_folders[i]);
+		buf_printf(&to, "%s/%s", directory, kept_folders[i]);
 		rc = copy_tree(from.data, to.data, 0, e);
 		buf_fini(&from);
 		buf_fini(&to);
@@ -109,23 +91,163 @@ static int copy_kept(struct store *st, const char *directory, struct err *e)
 	return rc;
 }
 
+/* ---- what a backup claims to hold ---- */
+
+static void count_tree(const char *path, int depth, json_int_t *files, json_int_t *size_bytes)
+{
+	DIR *d = opendir(path);
+	struct dirent *item;
+	while (d && (item = readdir(d))) {
+		struct buf child = {0};
+		struct stat info;
+		buf_printf(&child, "%s/%s", path, item->d_name);
+		if (item->d_name[0] != '.' && stat(child.data, &info) == 0) {
+			if (S_ISDIR(info.st_mode) && depth < DEPTH_MAX)
+				count_tree(child.data, depth + 1, files, size_bytes);
+			*files += S_ISREG(info.st_mode);
+			*size_bytes += S_ISREG(info.st_mode) ? (json_int_t)info.st_size : 0;
+		}
+		buf_fini(&child);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Works out what a copy holds: counts, the digest of its dump, its kept files. NULL when it cannot be read. The caller owns it. */
+static json_t *claim_of(struct catalog *c)
+{
+	char text[DIGEST_TEXT + 1];
+	struct digest d;
+	uint64_t lines;
+	json_int_t files = 0, size_bytes = 0;
+	if (dump_digest(c, &d, &lines))
+		return NULL;
+	for (size_t i = 0; i < KEPT_FOLDERS; i++) {
+		struct buf path = {0};
+		buf_printf(&path, "%s/%s", c->st.directory, kept_folders[i]);
+		count_tree(path.data, 0, &files, &size_bytes);
+		buf_fini(&path);
+	}
+	digest_text(&d, text);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dump", text, "dumpLines", (json_int_t)lines, "runs", (json_int_t)c->counts.runs,
+			 "publications", (json_int_t)c->counts.publications, "entries", (json_int_t)c->counts.events, "schema", (json_int_t)c->counts.schema,
+			 "keptFiles", files, "keptBytes", size_bytes);
+}
+
+static void claim_path(const char *directory, struct buf *out)
+{
+	buf_printf(out, "%s/backup.json", directory);
+}
+
+static int write_claim(const char *directory, struct err *e)
+{
+	struct catalog c;
+	struct buf path = {0}, text = {0};
+	char now[WHEN_TEXT + 1];
+	int rc = catalog_open(&c, directory, e);
+	json_t *claim = rc == 0 ? claim_of(&c) : NULL;
+	catalog_close(&c);
+	json_t *whole = claim ? json_pack("{s:s, s:s, s:s, s:o}", "type", "backup", "madeAt", (when_text(when_now_ms(), now), now), "program", KI_VERSION, "holds", claim)
+			      : NULL;
+	claim_path(directory, &path);
+	rc = whole ? json_canonical(whole, &text, e) : -1;
+	buf_char(&text, '\n');
+	if (rc == 0)
+		rc = file_write(path.data, text.data, text.len, 0644, e);
+	buf_clear(&path);
+	buf_printf(&path, "%s/lock.mdb", directory);
+	unlink(path.data);
+	json_decref(whole);
+	buf_fini(&path);
+	buf_fini(&text);
+	return rc;
+}
+
+/* ---- rehearsing ---- */
+
+static json_t *read_claim(const char *directory, struct err *e)
+{
+	struct buf path = {0}, text = {0};
+	json_t *claim = NULL;
+	claim_path(directory, &path);
+	if (!file_exists(path.data))
+		err_at(e, ERR_NOTFOUND, directory, 0, 0, "no backup.json: not a backup, or one of an older program; `ki check --store %s` proves what is there", directory);
+	else if (file_read(path.data, CLAIM_MAX, &text, e) == 0)
+		claim = json_load_text(text.data, text.len, path.data, e);
+	buf_fini(&path);
+	buf_fini(&text);
+	return claim;
+}
+
+/* Says each difference between what is claimed and what is there. */
+static unsigned compare_claims(const json_t *claimed, const json_t *there, FILE *out)
+{
+	const char *name;
+	json_t *value;
+	unsigned differ = json_is_object(claimed) ? 0 : 1;
+	json_object_foreach((json_t *)there, name, value) {
+		const json_t *wanted = json_object_get(claimed, name);
+		if (wanted && json_equal((json_t *)wanted, value))
+			continue;
+		char *a = json_dumps(wanted, JSON_ENCODE_ANY), *b = json_dumps(value, JSON_ENCODE_ANY);
+		fprintf(out, "rehearse: %s is %s, the backup claims %s\n", name, b, a ? a : "nothing of it");
+		free(a);
+		free(b);
+		differ++;
+	}
+	return differ;
+}
+
+static int rehearse_catalog(struct catalog *c, const json_t *claim, FILE *out, struct check_totals *totals)
+{
+	if (check_catalog(c, out, totals))
+		return -1;
+	if (totals->problems)
+		return err_at(c->err, ERR_CORRUPT, c->st.directory, 0, 0, "%llu problems", (unsigned long long)totals->problems);
+	json_t *there = claim_of(c);
+	unsigned differ = there ? compare_claims(json_object_get(claim, "holds"), there, out) : 0;
+	json_decref(there);
+	return differ ? err_at(c->err, ERR_CORRUPT, c->st.directory, 0, 0, "not what the backup claims to hold") : c->err->code ? -1 : 0;
+}
+
+int backup_rehearse(const char *directory, FILE *out, struct check_totals *totals, struct err *e)
+{
+	struct pages_totals pages;
+	struct catalog c;
+	json_t *claim = read_claim(directory, e);
+	int rc = claim ? pages_check(directory, out, &pages, NULL, e) : -1;
+	if (rc == 0 && pages.problems)
+		rc = err_at(e, ERR_CORRUPT, directory, 0, 0, "data.mdb is damaged in %llu places", (unsigned long long)pages.problems);
+	if (rc == 0) {
+		rc = catalog_open(&c, directory, e);
+		if (rc == 0)
+			rc = rehearse_catalog(&c, claim, out, totals);
+		catalog_close(&c);
+	}
+	json_decref(claim);
+	return rc;
+}
+
+/* ---- making one ---- */
+
 int backup_store(struct store *st, const char *to, struct err *e)
 {
-	struct buf temporary = {0};
 	if (file_exists(to))
 		return err_at(e, ERR_USAGE, to, 0, 0, "exists already; a backup wants a new name");
-	buf_printf(&temporary, "%s.tmp.%ld", to, (long)getpid());
-	int rc = file_make_dirs(temporary.data, e);
+	char *temporary = file_beside(to);
+	int rc = file_make_dirs(temporary, e);
 	if (rc == 0)
-		rc = copy_catalog(st, temporary.data, e);
+		rc = copy_catalog(st, temporary, e);
 	if (rc == 0)
-		rc = copy_kept(st, temporary.data, e);
+		rc = copy_kept(st, temporary, e);
 	if (rc == 0)
-		rc = sync_directory(temporary.data, e);
-	if (rc == 0 && rename(temporary.data, to) != 0)
-		rc = err_errno(e, to, "cannot rename into place");
+		rc = write_claim(temporary, e);
+	if (rc == 0)
+		rc = file_sync_directory(temporary, e);
+	if (rc == 0)
+		rc = file_move_new(temporary, to, e);
 	if (rc)
-		remove_tree(temporary.data, 0);
-	buf_fini(&temporary);
+		file_remove_tree(temporary);
+	free(temporary);
 	return rc;
 }

@@ -6,7 +6,6 @@
 
 #include "core/json.h"
 #include "store/known.h"
-#include "store/ranges.h"
 
 static int begin(struct catalog *c, struct err *e)
 {
@@ -200,17 +199,22 @@ const char *catalog_identity(const json_t *publication)
 	return *entry ? entry : json_text_of(publication, "commit");
 }
 
+int catalog_carried(struct catalog *c, uint32_t id, struct ranges *out)
+{
+	struct key key;
+	MDB_val value;
+	if (txn_get(&c->t, TABLE_CARRIED, key_u32(&key, id), &value) == 1 && ranges_read((struct slice){value.mv_data, value.mv_size}, out))
+		return 0;
+	return err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "the list of runs of publication %u is unreadable; run `ki check`", id);
+}
+
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count)
 {
 	uint32_t *out = xmalloc((c->counts.publications + 1) * sizeof *out);
 	*count = 0;
 	for (uint32_t id = 0; id < c->counts.publications; id++) {
 		struct ranges carried = {0};
-		struct key key;
-		MDB_val value;
-		if (txn_get(&c->t, TABLE_CARRIED, key_u32(&key, id), &value) != 1 || !ranges_read((struct slice){value.mv_data, value.mv_size}, &carried))
-			corrupt(c, "the carried runs of publication", id);
-		else if (ranges_has(&carried, run))
+		if (catalog_carried(c, id, &carried) == 0 && ranges_has(&carried, run))
 			out[(*count)++] = id;
 		ranges_fini(&carried);
 	}

@@ -8,6 +8,7 @@
 #include "store/channel.h"
 #include "store/index.h"
 #include "store/pack.h"
+#include "store/ranges.h"
 #include "store/run.h"
 
 struct catalog_case {
@@ -59,6 +60,8 @@ json_t *catalog_load(struct catalog *c, const struct digest *d);
 json_t *catalog_publication(struct catalog *c, uint32_t id);
 /* What upstream calls a publication: its gh-pages entry, or its commit. Valid as long as `publication`. */
 const char *catalog_identity(const json_t *publication);
+/* The runs that a publication carried; `out` starts zeroed. */
+int catalog_carried(struct catalog *c, uint32_t id, struct ranges *out);
 /* Publications that carried a run, ascending; *count of them; the caller frees. */
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count);
 

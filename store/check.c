@@ -9,7 +9,6 @@
 #include "core/json.h"
 #include "store/entry.h"
 #include "store/known.h"
-#include "store/ranges.h"
 #include "store/seal.h"
 
 enum { KEPT_MAX = 1 << 30 };
@@ -215,9 +214,7 @@ static void check_index(struct check *k, const struct index *x, const struct ran
 static void carry(struct check *k, uint32_t id, int slot)
 {
 	struct ranges carried = {0};
-	struct key key;
-	MDB_val value;
-	if (txn_get(&k->c->t, TABLE_CARRIED, key_u32(&key, id), &value) != 1 || !ranges_read((struct slice){value.mv_data, value.mv_size}, &carried)) {
+	if (catalog_carried(k->c, id, &carried)) {
 		problem(k, "the list of runs of publication %u is unreadable", id);
 	} else {
 		for (size_t i = 0; i < carried.count; i++) {

@@ -14,15 +14,6 @@ static const char *upstream_time(const json_t *p)
 	return *at ? at : json_text_of(p, "publishedAt");
 }
 
-static int carried_by(struct catalog *c, uint32_t id, struct ranges *out)
-{
-	struct key key;
-	MDB_val value;
-	if (txn_get(&c->t, TABLE_CARRIED, key_u32(&key, id), &value) == 1 && ranges_read((struct slice){value.mv_data, value.mv_size}, out))
-		return 0;
-	return err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "the list of runs of publication %u is unreadable; run `ki check`", id);
-}
-
 static void note_first(uint32_t *first, const struct ranges *carried, uint32_t id, uint32_t runs)
 {
 	for (size_t i = 0; i < carried->count; i++)
@@ -52,7 +43,7 @@ int lineage_load(struct catalog *c, struct lineage *out)
 		json_t *p = catalog_publication(c, id);
 		const char *channel = json_text_of(p, "channel"), *at = upstream_time(p);
 		int slot = channels_find(&c->channels, (struct slice){channel, strlen(channel)});
-		if (p && carried_by(c, id, &carried) == 0) {
+		if (p && catalog_carried(c, id, &carried) == 0) {
 			note_first(out->first, &carried, id, c->counts.runs);
 			if (slot >= 0 && out->first_in[slot])
 				note_first(out->first_in[slot], &carried, id, c->counts.runs);

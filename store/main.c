@@ -1,4 +1,5 @@
 /* ki-store: publishes records into the catalog and answers questions about it. */
+#include <fcntl.h>
 #include <getopt.h>
 #include <lmdb.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "store/check.h"
 #include "store/compare.h"
 #include "store/correct.h"
+#include "store/dump.h"
 #include "store/entry.h"
 #include "store/event.h"
 #include "store/export.h"
@@ -24,6 +26,7 @@
 #include "store/journal.h"
 #include "store/lineage.h"
 #include "store/list.h"
+#include "store/load.h"
 #include "store/pages.h"
 #include "store/put.h"
 #include "store/rerun.h"
@@ -462,12 +465,24 @@ static int verb_check(struct options *o, struct err *e)
 	return with_catalog(o, e, read_check);
 }
 
-/* The site is the whole catalog, always. */
-static int write_site(struct catalog *c, struct options *o)
+/* Some formats are the whole catalog, always. */
+static int refuse_filter(const struct options *o, struct err *e)
 {
 	const struct filter *f = &o->list.filter;
 	if (f->kernel || f->gpu || f->mode || f->provider || f->dtype || f->since_ms || f->memory || !f->latency || o->list.columns)
-		return err_set(c->err, ERR_USAGE, "--format site takes no filter and no --columns");
+		return err_set(e, ERR_USAGE, "--format %s takes no filter and no --columns", o->format);
+	return 0;
+}
+
+static int write_dump(struct catalog *c, struct options *o)
+{
+	return refuse_filter(o, c->err) ? -1 : dump_write(c, stdout);
+}
+
+static int write_site(struct catalog *c, struct options *o)
+{
+	if (refuse_filter(o, c->err))
+		return -1;
 	struct arena a = {0};
 	struct site_totals t = {0};
 	const char *config = home_config(&a, o->config, c->err);
@@ -509,12 +524,14 @@ static int read_export(struct catalog *c, struct options *o)
 	}
 	if (strcmp(o->format, "site") == 0)
 		return write_site(c, o);
+	if (strcmp(o->format, "store") == 0)
+		return write_dump(c, o);
 	if (strcmp(o->format, "jsonl") == 0)
 		return export_jsonl(c, &o->list.filter, stdout);
 	if (strcmp(o->format, "json") == 0)
 		return export_json(c, &o->list.filter, stdout);
 	if (strcmp(o->format, "csv") != 0)
-		return err_set(c->err, ERR_USAGE, "--format %s: want json, jsonl, csv or site", o->format);
+		return err_set(c->err, ERR_USAGE, "--format %s: want json, jsonl, csv, store or site", o->format);
 	o->list.format = LIST_CSV;
 	o->list.sort = SORT_DIGEST;
 	if (!o->list.columns)
@@ -538,6 +555,30 @@ static int verb_backup(struct options *o, struct err *e)
 	return rc;
 }
 
+static int verb_rehearse(struct options *o, struct err *e)
+{
+	struct check_totals t = {0};
+	int rc = backup_rehearse(o->names[0], stdout, &t, e);
+	if (rc == 0 && !o->quiet)
+		printf("%s: %llu runs rebuilt, %llu publications, %llu kept files: whole, and what the backup claims\n", o->names[0], (unsigned long long)t.runs,
+		       (unsigned long long)t.publications, (unsigned long long)t.kept);
+	return rc;
+}
+
+static int verb_load(struct options *o, struct err *e)
+{
+	struct load_totals t = {0};
+	bool standard = strcmp(o->names[0], "-") == 0;
+	int fd = standard ? STDIN_FILENO : open(o->names[0], O_RDONLY | O_CLOEXEC);
+	int rc = fd < 0 ? err_errno(e, o->names[0], "cannot open") : load_dump(o->store, fd, standard ? "standard input" : o->names[0], &t, e);
+	if (fd > STDIN_FILENO)
+		close(fd);
+	if (rc == 0 && !o->quiet)
+		printf("%s: %llu runs, %llu publications, %llu entries\n", o->store, (unsigned long long)t.runs, (unsigned long long)t.publications,
+		       (unsigned long long)t.entries);
+	return rc;
+}
+
 #define FILTERS "kernel gpu mode provider dtype since metric"
 
 static const struct verb verbs[] = {
@@ -558,8 +599,10 @@ static const struct verb verbs[] = {
 	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", "", 1, 1, verb_import},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", "max-age", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
-	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv to standard output; --format site: pages under --out (default var/site)", FILTERS " out format columns", 0, 0, verb_export},
+	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv|store to standard output (store: all there is, for `ki import`); --format site: pages under --out (default var/site)", FILTERS " out format columns", 0, 0, verb_export},
 	{"backup", "DIRECTORY", "a consistent copy, also while others write", "", 1, 1, verb_backup},
+	{"rehearse", "DIRECTORY", "prove that a backup can be restored: check it, dump it, compare with its claims", "", 1, 1, verb_rehearse},
+	{"load", "DUMP|-", "make a new store, --store DIR, from `export --format store`, packed with zstd or not", "", 1, 1, verb_load},
 	{"upgrade", "", "bring a store of an older program to this one's schema, as the first writer does", "", 0, 0, verb_upgrade},
 	{"published", "", "what ki-ingest need not send again (--config-digest D)", "config-digest", 0, 0, verb_published},
 };

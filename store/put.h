@@ -1,9 +1,7 @@
-/* The writer: takes the wire stream of ki-normalize and publishes each file of it whole, or not at all.
+/* Takes the wire stream of ki-normalize and publishes each file of it whole, or not at all.
  *
- * Everything is hashed again, every citation resolved, every run body rebuilt from its row and compared. Batches of runs are
- * committed as they fill, beyond the published counts, where no reader looks; the transaction that takes the file's report
- * line moves the counts. A stream that ends without it, a refused report or a crash leaves nothing that anybody sees, and the
- * next writer drops the remains. */
+ * The report line of a file decides: gates, then it is published (writer.h). A stream that ends without it, a refused report or a
+ * crash leaves nothing that anybody sees. */
 #ifndef KI_STORE_PUT_H
 #define KI_STORE_PUT_H
 
@@ -32,8 +30,5 @@ struct put_totals {
 
 /* Reads the stream from `fd` until its end. ERR_DATA when a line is wrong or a gate refuses (files before it stay published). */
 int put_stream(struct store *st, int fd, const struct put_options *options, struct put_totals *totals, struct err *e);
-
-/* Drops what a writer left unpublished. Writers call it by themselves. */
-int put_recover(struct store *st, struct err *e);
 
 #endif

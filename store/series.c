@@ -53,12 +53,9 @@ static int load_releases(struct catalog *c, uint32_t publications, struct series
 static int note_carried(struct catalog *c, const struct release *r, const struct release **first)
 {
 	struct ranges carried = {0};
-	struct key key;
-	MDB_val value;
-	if (txn_get(&c->t, TABLE_CARRIED, key_u32(&key, r->id), &value) != 1 ||
-	    !ranges_read((struct slice){value.mv_data, value.mv_size}, &carried)) {
+	if (catalog_carried(c, r->id, &carried)) {
 		ranges_fini(&carried);
-		return err_at(c->err, ERR_CORRUPT, c->st.file, 0, 0, "the list of runs of publication %u is unreadable; run `ki check`", r->id);
+		return -1;
 	}
 	for (size_t i = 0; i < carried.count; i++)
 		for (uint32_t n = 0; n < carried.items[i].count && carried.items[i].first + n < c->counts.runs; n++) {

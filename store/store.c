@@ -133,8 +133,24 @@ static uint32_t schema_in(struct store *st, MDB_txn *txn)
 	return schema;
 }
 
-/* Opens the tables of a store that has them all, or, empty yet, makes them. Those of a newer schema are not touched: the rest may lie
- * in another way. */
+/* The account of the store, its schema first, is looked at before anything else: in a newer store the rest may lie in another way. Its
+ * checksum (not yet in schema 1) lies at its end whatever the schema. */
+static int check_account(struct store *st, MDB_txn *txn, struct err *e)
+{
+	struct key key;
+	MDB_val value;
+	uint32_t schema = schema_in(st, txn);
+	int rc = mdb_get(txn, st->tables[TABLE_META], key_text(&key, "counts"), &value);
+	if (rc == MDB_NOTFOUND)
+		return 0; /* a writer was interrupted before its first publication */
+	if (rc || (schema == 1 ? value.mv_size != sizeof(struct meta_counts) : schema == 0 || !seal_holds(TABLE_META, &key.val, &value)))
+		return err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: the checksum of the store's own account does not hold; restore a backup");
+	if (schema <= SCHEMA_VERSION)
+		return 0;
+	return err_at(e, ERR_CONFIG, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", schema, SCHEMA_VERSION);
+}
+
+/* Opens the tables of a store that has them all, or, empty yet, makes them. */
 static int open_tables_in(struct store *st, MDB_txn *txn, enum store_mode mode, struct err *e)
 {
 	MDB_stat names;
@@ -149,10 +165,8 @@ static int open_tables_in(struct store *st, MDB_txn *txn, enum store_mode mode, 
 		rc = mdb_dbi_open(txn, table_names[i], empty ? MDB_CREATE : 0, &st->tables[i]);
 		if (rc == MDB_NOTFOUND)
 			return err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: table %s is missing; restore a backup", table_names[i]);
-		uint32_t schema = rc == 0 && i == TABLE_META ? schema_in(st, txn) : 0;
-		if (schema > SCHEMA_VERSION)
-			return err_at(e, ERR_CONFIG, st->file, 0, 0, "schema version %u is newer than this program's %d: upgrade kernelindex", schema,
-				      SCHEMA_VERSION);
+		if (rc == 0 && i == TABLE_META && check_account(st, txn, e))
+			return -1;
 	}
 	return rc ? store_error(st, rc, "cannot open tables", e) : 0;
 }

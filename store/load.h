@@ -1,0 +1,14 @@
+/* Rebuilds a store from a dump of dump.h: every record goes through the one writer, which hashes it again and resolves what it cites. */
+#ifndef KI_STORE_LOAD_H
+#define KI_STORE_LOAD_H
+
+#include "store/store.h"
+
+struct load_totals {
+	uint64_t runs, publications, entries;
+};
+/* Makes the store `directory`, which must not exist, from the lines of `fd`, packed with zstd or not: built beside its name, renamed when
+ * it is whole. ERR_DATA with the line for a dump that is cut off, altered or none; then nothing is left. `name` is the dump's. */
+int load_dump(const char *directory, int fd, const char *name, struct load_totals *totals, struct err *e);
+
+#endif
