@@ -38,12 +38,32 @@ static int check_depth(const char *text, size_t len, const char *file, struct er
 	return 0;
 }
 
+/* A real that is a whole number within +-(2^53 - 1) as the integer that jansson makes of it elsewhere. Takes and gives the reference. */
+static json_t *whole_as_integer(json_t *value)
+{
+	int64_t whole;
+	const char *name;
+	json_t *item;
+	size_t i;
+	json_object_foreach(value, name, item)
+		json_object_set_new(value, name, whole_as_integer(json_incref(item)));
+	json_array_foreach(value, i, item)
+		json_array_set_new(value, i, whole_as_integer(json_incref(item)));
+	if (!json_is_real(value) || !json_whole(value, &whole))
+		return value;
+	json_decref(value);
+	return json_integer(whole);
+}
+
 static json_t *load(const char *text, size_t len, size_t flags, const char *file, struct err *e)
 {
 	json_error_t where;
 	if (check_depth(text, len, file, e))
 		return NULL;
 	json_t *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &where);
+	/* An integer beyond 64 bits, as which 1e20 is written in canonical text: jansson takes it only as a double. */
+	if (!value && flags == 0 && json_error_code(&where) == json_error_numeric_overflow)
+		value = whole_as_integer(json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &where));
 	if (!value)
 		err_at(e, ERR_DATA, file, (unsigned)(where.line > 0 ? where.line : 0),
 		       (unsigned)(where.column > 0 ? where.column : 0), "not JSON: %s", where.text);
@@ -336,6 +356,18 @@ int json_canonical(const json_t *value, struct buf *out, struct err *e)
 	}
 	buf_str(out, "null");
 	return 0;
+}
+
+int json_check_canonical(struct slice text, const char *what, struct err *e)
+{
+	struct buf again = {0};
+	json_t *value = json_load_text(text.data, text.len, what, e);
+	int rc = value ? json_canonical(value, &again, e) : -1;
+	if (rc == 0 && !(json_is_object(value) && slice_same(text, (struct slice){again.data, again.len})))
+		rc = err_at(e, ERR_DATA, what, 0, 0, "not a canonical JSON object");
+	json_decref(value);
+	buf_fini(&again);
+	return rc;
 }
 
 int json_put_line(const json_t *value, FILE *out, struct err *e)

@@ -20,7 +20,8 @@ enum {
 };
 
 /* Loads one document of any type: duplicate names, trailing text, lone surrogates, bad UTF-8, NUL escapes and nesting beyond
- * JSON_DEPTH_MAX are errors (ERR_DATA, with `file`, line and column). The caller owns the result. */
+ * JSON_DEPTH_MAX are errors (ERR_DATA, with `file`, line and column). A number beyond 64 bits is the nearest double. The caller
+ * owns the result. */
 json_t *json_load_text(const char *text, size_t len, const char *file, struct err *e);
 /* The same where every number becomes a double, as RFC 8785 asks, and `\u0000` in values is accepted. */
 json_t *json_load_numbers_as_double(const char *text, size_t len, const char *file, struct err *e);
@@ -31,6 +32,8 @@ json_t *json_load_config(const char *path, struct err *e);
 /* Appends the canonical text of `value`. ERR_DATA for a number that has none (it cannot come from the loaders), and for NULL, which
  * is what jansson makes of a text that is not UTF-8 or a number that is not finite. */
 int json_canonical(const json_t *value, struct buf *out, struct err *e);
+/* ERR_DATA, naming `what`, unless the text is a JSON object in its canonical form. */
+int json_check_canonical(struct slice text, const char *what, struct err *e);
 /* Writes the canonical text and a newline to a stream, whose errors are its owner's to look for. */
 int json_put_line(const json_t *value, FILE *out, struct err *e);
 

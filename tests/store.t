@@ -677,4 +677,12 @@ cut -f1 "$D/a" | uniq -c | awk '{ for (i = 1; i <= $1; i++) print $2 "\t" i }' >
 same "$D/b" "$D/a" 'and each kernel is ranked on its own beside the published rank'
 ki show --store "$S" "$("$KI" list --store "$S" --format tsv --columns comparison_key,digest | grep -m1 "^$key" | cut -f2)"
 has "$D/out" 'the group holds 2 kernels whose published contracts coincide' 'show says so too'
+# A number that canonical text writes with 21 digits.
+{ header; row 4096 0.1 '2025-01-01 00:00:00' | sed 's/1e-06/1e20/'; } >"$D/large.csv"
+put "$D/large" "$D/large.csv" 2120862ba532
+ki check --store "$D/large"
+is $rc 0 'a store with a scalar beyond 64 bits is whole'
+ki show rms_norm/forward/liger/nvidia-a100-sxm4-80gb/hidden4096-rows2048-bf16/2025-01-01-00-00-00 --json --store "$D/large"
+has "$D/out" '"value":100000000000000000000' 'and shows it'
+
 plan

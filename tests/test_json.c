@@ -187,6 +187,35 @@ static void integers_may_be_written_as_reals(void **state)
 	}
 }
 
+static void whole_numbers_beyond_64_bits_are_the_nearest_doubles(void **state)
+{
+	const char text[] = "[1e20,100000000000000000000,-9223372036854775809,9007199254740991,2.5,[3.0,{\"a\":7}]]";
+	struct err e = {0};
+	struct buf out = {0};
+	(void)state;
+	json_t *json = json_load_text(text, strlen(text), "", &e);
+	assert_non_null(json);
+	assert_true(json_is_integer(json_array_get(json, 3)));
+	assert_int_equal(json_canonical(json, &out, &e), 0);
+	assert_string_equal(out.data, "[100000000000000000000,100000000000000000000,-9223372036854776000,9007199254740991,2.5,[3,{\"a\":7}]]");
+	json_decref(json);
+	assert_null(json_load_text("[1e400]", 7, "", &e));
+	buf_fini(&out);
+}
+
+static void what_is_not_canonical_is_refused(void **state)
+{
+	static const char *const texts[] = {"{\"a\": 1}", "{\"b\":1,\"a\":1}", "[1]", "{\"a\":1.0}", "{\"a\":\"\\u0041\"}", "{\"a\":1,\"a\":1}", "{\"a\"}", ""};
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct err e = {0};
+		assert_int_equal(json_check_canonical(slice_of(texts[i]), "text", &e), -1);
+		assert_int_equal(e.code, ERR_DATA);
+	}
+	struct err e = {0};
+	assert_int_equal(json_check_canonical(slice_of("{\"a\":100000000000000000000,\"b\":\"\\u0001\"}"), "text", &e), 0);
+}
+
 static void what_has_no_json_is_refused(void **state)
 {
 	struct buf out = {0};
@@ -253,6 +282,8 @@ int main(void)
 		cmocka_unit_test(other_documents_are_refused_with_a_position),
 		cmocka_unit_test(nesting_is_limited),
 		cmocka_unit_test(integers_may_be_written_as_reals),
+		cmocka_unit_test(whole_numbers_beyond_64_bits_are_the_nearest_doubles),
+		cmocka_unit_test(what_is_not_canonical_is_refused),
 		cmocka_unit_test(what_has_no_json_is_refused),
 		cmocka_unit_test(text_of_others_cannot_drive_a_terminal),
 		cmocka_unit_test(names_sort_by_utf16_code_units),
