@@ -71,12 +71,14 @@ int known_add_object(struct known *k, struct txn *t, struct meta_counts *counts,
 		return -1;
 	if (found == 0) {
 		id = counts->objects++;
-		if (put_packed(k, t, TABLE_OBJECTS, TABLE_OBJECT_IDS, id, d, NULL, body))
+		if (json_check_canonical(body, "object", t->err) || put_packed(k, t, TABLE_OBJECTS, TABLE_OBJECT_IDS, id, d, NULL, body))
 			return -1;
 	}
 	if (slice_eq(metadata, "{}"))
 		return 0;
 	struct digest name = digest_of(metadata.data, metadata.len);
+	if (json_check_canonical(metadata, "metadata", t->err))
+		return -1;
 	return txn_put(t, TABLE_METADATA, key_u32_digest(&key, id, &name), metadata.data, metadata.len);
 }
 
@@ -196,7 +198,7 @@ int known_add_case(struct known *k, struct txn *t, struct meta_counts *counts, c
 		return -1;
 	if (!record_case_parse(body, &k->arena, &parts))
 		return err_set(t->err, ERR_DATA, "a case body has another layout than wire version %d", RECORD_WIRE);
-	if (check_cited(t, &parts) || correctness_of(k, t, &parts.workload, &correctness))
+	if (json_check_canonical(body, "case", t->err) || check_cited(t, &parts) || correctness_of(k, t, &parts.workload, &correctness))
 		return -1;
 	uint32_t id = counts->cases++;
 	struct digest cohort = record_comparison_key(&parts.operation, &parts.workload, &parts.protocol, &parts.environment, &correctness, parts.metric);
@@ -242,6 +244,8 @@ int known_label(struct known *k, struct txn *t, struct meta_counts *counts, stru
 		}
 	if (*id >> 24)
 		return err_set(t->err, ERR_DATA, "more than 2^24 distinct label sets");
+	if (json_check_canonical(labels, "labels", t->err))
+		return -1;
 	hold_label(k, labels);
 	counts->labels++;
 	k->last_label = *id;

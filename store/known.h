@@ -27,16 +27,17 @@ void known_fini(struct known *k);
 
 /* Id of an object: 1 found, 0 unknown, -1 failed. */
 int known_object(struct txn *t, const struct digest *d, uint32_t *id);
-/* Adds an object under the next id unless it is there, with its metadata; *added tells. The caller has checked the digest. */
+/* Adds an object under the next id unless it is there, with its metadata; *added tells. The caller has checked the digest; ERR_DATA
+ * when one of the texts is not canonical JSON, for readers would find it damaged. */
 int known_add_object(struct known *k, struct txn *t, struct meta_counts *counts, const struct digest *d, struct slice body,
 		     struct slice metadata, bool *added);
 
 /* The case of a digest, or NULL when it is unknown or reading failed (then t->err says). */
 const struct known_case *known_case(struct known *k, struct txn *t, const struct digest *d);
-/* Adds a case unless it is there: every object it names must be known. */
+/* Adds a case unless it is there: every object it names must be known, and its text be canonical JSON. */
 int known_add_case(struct known *k, struct txn *t, struct meta_counts *counts, const struct digest *d, struct slice body, bool *added);
 
-/* The id of a label text, added when new. */
+/* The id of a label text, added when new; ERR_DATA when that is not canonical JSON. */
 int known_label(struct known *k, struct txn *t, struct meta_counts *counts, struct slice labels, uint32_t *id);
 
 /* Reads the packed value of an object (`cohort` NULL) or a case: its digest, its comparison key, its text appended to `out`. */

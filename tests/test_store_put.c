@@ -404,6 +404,32 @@ static void test_a_run_must_cite_what_its_case_cites(void **state)
 	buf_fini(&body);
 }
 
+/* Digests prove bytes, not that they are JSON: what no reader could load must not get in. */
+static void test_what_is_not_canonical_json_is_refused(void **state)
+{
+	struct place *p = *state;
+	static const char *const bodies[] = {"{\"a\" 1}", "{\"a\": 1}", "{\"b\":1,\"a\":1}", "{\"a\":\"\xff\"}"};
+	for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+		stream_begin(p, COMMIT_1);
+		stream_object(p, bodies[i], "{\"name\":\"x\"}");
+		stream_end(p);
+		expect_refused(p, "JSON");
+	}
+	stream_begin(p, COMMIT_1);
+	stream_object(p, "{\"a\":1}", "{\"name\" \"x\"}");
+	stream_end(p);
+	expect_refused(p, "JSON");
+	stream_begin(p, COMMIT_1);
+	stream_run_labelled(p, &liger, 0.5, EPOCH, "{\"a\" 1}");
+	stream_end(p);
+	expect_refused(p, "JSON");
+	struct stream_case odd = {"rms_norm", "liger-rms-norm", "li\xffger", "1"};
+	stream_begin(p, COMMIT_1);
+	stream_case(p, &odd);
+	stream_end(p);
+	expect_refused(p, "JSON");
+}
+
 static void test_a_dry_run_leaves_nothing(void **state)
 {
 	struct place *p = *state;
@@ -493,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_body_of_another_layout_is_kept_whole, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_passed_run_without_a_median_that_an_integer_holds_is_refused, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_run_must_cite_what_its_case_cites, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_not_canonical_json_is_refused, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_dry_run_leaves_nothing, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_commit_that_freed_its_last_pages_leaves_a_store_that_opens, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_a_newer_schema_is_refused, place_setup, place_teardown),
