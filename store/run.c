@@ -83,9 +83,9 @@ void run_body(const struct run_row *row, const struct case_parts *c, struct buf 
 
 int64_t run_units(const struct run_row *row, enum metric metric, double value)
 {
-	if (isnan(value))
+	if (!(value >= 0)) /* also NAN */
 		return -1;
 	if (!(row->flags & RUN_UNITS))
-		return record_units(metric, value);
-	return value >= 0 && value < 9007199254740992.0 ? (int64_t)value : -1; /* a body kept whole may say anything */
+		return record_units_fit(metric, value) ? record_units(metric, value) : -1;
+	return value < 9007199254740992.0 ? (int64_t)value : -1; /* a body kept whole may say anything */
 }
