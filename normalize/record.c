@@ -229,11 +229,14 @@ static struct slice read_raw_string(struct cursor *c)
 	return (struct slice){start, (size_t)(p - start)};
 }
 
-/* A string that holds no escape. */
+/* A string that holds no escape, and nothing that JSON would have escaped. */
 static struct slice read_plain(struct cursor *c)
 {
 	struct slice s = read_raw_string(c);
-	if (memchr(s.data, '\\', s.len))
+	for (size_t i = 0; i < s.len; i++)
+		if (s.data[i] == '\\' || (unsigned char)s.data[i] < ' ')
+			fail(c);
+	if (!json_is_utf8(s.data, s.len))
 		fail(c);
 	return s;
 }

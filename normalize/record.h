@@ -112,7 +112,8 @@ struct snapshot_parts {
 };
 void record_put_snapshot(struct buf *out, const struct snapshot_parts *s);
 
-/* Reader. Slices in the result point into the line. ERR_DATA for anything that is not one of the lines above, with the column
+/* Reader. Slices in the result point into the line; those of objects, cases, labels and reports are found by their braces and quotes, so
+ * that whoever keeps them has to load them. ERR_DATA for anything that is not one of the lines above, with the column
  * where it went wrong. Digests are not recomputed here: the store does that. */
 enum record_type { RECORD_SNAPSHOT, RECORD_OBJECT, RECORD_CASE, RECORD_RUN, RECORD_REPORT };
 struct record {
