@@ -9,10 +9,8 @@
 #include <strings.h>
 
 #include "core/home.h"
-#include "core/json.h"
 #include "ingest/address.h"
-
-enum { HEADER_TEXT_MAX = 512 };
+#include "ingest/header.h"
 
 struct transfer {
 	CURL *curl;
@@ -192,28 +190,6 @@ static const char *header(struct transfer *t, const char *name)
 	return curl_easy_header(t->curl, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK ? h->value : NULL;
 }
 
-/* A copy of a header worth keeping: short, printable, UTF-8. */
-static char *header_text(struct transfer *t, const char *name)
-{
-	const char *text = header(t, name);
-	size_t len = text ? strlen(text) : 0;
-	if (len == 0 || len > HEADER_TEXT_MAX || !json_is_utf8(text, len))
-		return NULL;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			return NULL;
-	return xstrdup(text);
-}
-
-static int64_t header_number(struct transfer *t, const char *name)
-{
-	const char *text = header(t, name);
-	size_t len = text ? strlen(text) : 0;
-	if (len == 0 || len > 15 || strspn(text, "0123456789") != len)
-		return -1;
-	return strtoll(text, NULL, 10);
-}
-
 static void take_headers(struct transfer *t, struct transfer_reply *out)
 {
 	char *redirect = NULL;
@@ -222,11 +198,11 @@ static void take_headers(struct transfer *t, struct transfer_reply *out)
 	curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &wait); /* seconds, or a date made into seconds */
 	out->redirect = redirect ? xstrdup(redirect) : NULL;
 	out->retry_after_s = header(t, "Retry-After") ? (int64_t)wait : -1;
-	out->etag = header_text(t, "ETag");
-	out->last_modified = header_text(t, "Last-Modified");
-	out->media_type = header_text(t, "Content-Type");
-	out->quota_left = header_number(t, "X-RateLimit-Remaining");
-	out->quota_reset_s = header_number(t, "X-RateLimit-Reset");
+	out->etag = header_text(header(t, "ETag"));
+	out->last_modified = header_text(header(t, "Last-Modified"));
+	out->media_type = header_text(header(t, "Content-Type"));
+	out->quota_left = header_number(header(t, "X-RateLimit-Remaining"));
+	out->quota_reset_s = header_number(header(t, "X-RateLimit-Reset"));
 }
 
 /* A body counts only when its end was announced; a cut would look the same otherwise. */
