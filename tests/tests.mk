@@ -7,7 +7,7 @@ ASAN    := B=build/asan OPT='-O1 -g' SAN='-fsanitize=address,undefined -fno-sani
 test: deps
 	@$(MAKE) --no-print-directory -s -j$$(nproc) check
 	@$(MAKE) --no-print-directory -s asan
-check: all $(UNITS) $(SERVERS) layers
+check: all $(UNITS) $(SERVERS) $(FUZZ_DRIVERS) layers
 	@B=$(B) tests/run.sh $(UNITS) $(SHELLS)
 asan:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) $(ASAN) NVCC= check
