@@ -35,25 +35,42 @@ static uint32_t later(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
+static int latest_first(const void *a, const void *b, void *members)
+{
+	const struct member *x = (const struct member *)members + *(const size_t *)a, *y = (const struct member *)members + *(const size_t *)b;
+	if (x->c != y->c)
+		return x->c->id < y->c->id ? -1 : 1;
+	return (x->row.observed_ms < y->row.observed_ms) - (x->row.observed_ms > y->row.observed_ms);
+}
+
 /* By member: the publication from which a later run of the same case stood in the same file; LINEAGE_NEVER for one that was not
  * superseded. The caller frees. */
 static uint32_t *superseded_from(const struct lineage *l, const struct cohort *k)
 {
 	uint32_t *out = xmalloc((k->count + 1) * sizeof *out);
+	size_t *order = xmalloc((k->count + 1) * sizeof *order);
 	for (size_t i = 0; i < k->count; i++) {
-		const struct member *m = &k->members[i];
 		out[i] = LINEAGE_NEVER;
-		for (size_t n = 0; n < k->count && m->superseded; n++) {
-			const struct member *other = &k->members[n];
-			if (other->c != m->c || other->row.observed_ms <= m->row.observed_ms)
-				continue;
-			for (size_t slot = 0; slot < l->c->channels.count; slot++)
-				if (l->first_in[slot]) {
-					uint32_t both = later(l->first_in[slot][m->run], l->first_in[slot][other->run]);
-					out[i] = both < out[i] ? both : out[i];
-				}
+		order[i] = i;
+	}
+	qsort_r(order, k->count, sizeof *order, latest_first, k->members);
+	for (size_t slot = 0; slot < l->c->channels.count; slot++) {
+		const uint32_t *first = l->first_in[slot];
+		uint32_t later_runs = LINEAGE_NEVER, same_time = LINEAGE_NEVER; /* the first publication that carried one of them */
+		for (size_t i = 0; first && i < k->count; i++) {
+			const struct member *m = &k->members[order[i]], *before = i ? &k->members[order[i - 1]] : NULL;
+			if (!before || before->c != m->c)
+				later_runs = same_time = LINEAGE_NEVER;
+			else if (before->row.observed_ms != m->row.observed_ms && same_time < later_runs)
+				later_runs = same_time;
+			uint32_t both = later(first[m->run], later_runs);
+			if (m->superseded && both < out[order[i]])
+				out[order[i]] = both;
+			if (first[m->run] < same_time)
+				same_time = first[m->run];
 		}
 	}
+	free(order);
 	return out;
 }
 

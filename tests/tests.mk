@@ -14,6 +14,8 @@ asan:
 
 bench: all $(B)/bench/generate
 	@B=$(B) bench/run.sh
+bench-scale: all $(B)/bench/generate
+	@B=$(B) bench/scale.sh
 
 $(B)/tests/test_%: $(B)/tests/test_%.o $(STORE) $(NORM) $(INGEST) $(CORE)
 	@mkdir -p $(@D)
@@ -24,4 +26,4 @@ $(B)/bench/generate: $(B)/bench/generate.o $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_CORE) -lm
 .PRECIOUS: $(B)/tests/%.o $(B)/%.host.o $(B)/%.device.o
-.PHONY: test check asan bench
+.PHONY: test check asan bench bench-scale
