@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "store/correct.h"
 #include "store/entry.h"
 #include "store/known.h"
 #include "store/seal.h"
@@ -258,8 +259,13 @@ static void check_labels(struct check *k)
 
 static void check_entries(struct check *k)
 {
-	if (!entry_all(k->c))
+	size_t i;
+	json_t *entry, *entries = (json_t *)entry_all(k->c);
+	if (!entries)
 		problem(k, "%s", k->c->err->text);
+	json_array_foreach(entries, i, entry)
+		if (!correct_holds(entry))
+			problem(k, "entry %zu says something else than was signed", i);
 }
 
 /* A kept file's text: its bytes, or what they hold when they are packed. */

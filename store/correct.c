@@ -94,6 +94,36 @@ static const json_t *predicate_of(const json_t *statement, struct digest *run)
 	return json_object_get(statement, "predicate");
 }
 
+bool correct_holds(const json_t *entry)
+{
+	const json_t *envelope = json_object_get(entry, "envelope");
+	struct buf text = {0}, payload = {0};
+	struct sign_check check;
+	struct err ignored = {0};
+	struct digest run;
+	char id[DIGEST_TEXT + 1] = "", about[DIGEST_TEXT + 1] = "";
+	const char *name;
+	json_t *value, *statement = NULL;
+	if (!envelope)
+		return !correction_is(entry);
+	if (json_canonical(envelope, &text, &ignored) == 0 && sign_open((struct slice){text.data, text.len}, NULL, "entry", 0, &check, &payload, &ignored) == 0)
+		statement = json_load_text(payload.data, payload.len, "entry", &ignored);
+	const json_t *predicate = predicate_of(statement, &run);
+	bool holds = predicate && !wrong_with(predicate);
+	if (holds) {
+		struct digest d = digest_of(payload.data, payload.len);
+		digest_text(&d, id);
+		digest_text(&run, about);
+	}
+	json_object_foreach((json_t *)predicate, name, value)
+		holds = holds && json_equal(json_object_get(entry, name), value);
+	holds = holds && strcmp(id, json_text_of(entry, "id")) == 0 && strcmp(about, json_text_of(entry, "run")) == 0;
+	json_decref(statement);
+	buf_fini(&text);
+	buf_fini(&payload);
+	return holds;
+}
+
 /* What is undone must be there, and about the same run. */
 static int check_target(struct catalog *c, const json_t *predicate, const char *run)
 {

@@ -24,4 +24,7 @@ int correct_sign(const struct correction_text *what, struct sign_key *key, struc
  * nothing. `id` receives its id. */
 int correct_admit(struct store *st, const struct signers *signers, struct slice envelope, char id[DIGEST_TEXT + 1], struct err *e);
 
+/* Whether an entry says what its envelope holds; true for entries of other kinds. Whose signature it is was asked when it came in. */
+bool correct_holds(const json_t *entry);
+
 #endif

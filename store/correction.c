@@ -22,8 +22,9 @@ struct correction_table {
 	size_t step_count;
 };
 
-static bool is_correction(const char *type)
+bool correction_is(const json_t *entry)
 {
+	const char *type = json_text_of(entry, "type");
 	return strcmp(type, "retract") == 0 || strcmp(type, "note") == 0 || strcmp(type, "undo") == 0;
 }
 
@@ -39,7 +40,7 @@ static void add(struct correction_table *t, uint32_t number, const json_t *entry
 {
 	const char *type = json_text_of(entry, "type"), *run = json_text_of(entry, "run");
 	struct correction x = {.number = number, .undoes = UINT32_MAX, .retracts = strcmp(type, "retract") == 0, .entry = entry};
-	if (!is_correction(type) || !digest_parse(run, strlen(run), &x.run))
+	if (!correction_is(entry) || !digest_parse(run, strlen(run), &x.run))
 		return;
 	if (strcmp(type, "undo") == 0)
 		x.undoes = place_of(t, json_text_of(entry, "entry"));

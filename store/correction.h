@@ -17,6 +17,9 @@
 
 #include "store/catalog.h"
 
+/* Whether an entry is a retraction, a note or an undo. */
+bool correction_is(const json_t *entry);
+
 /* The retraction of a run that stands, the latest of them; NULL when none does. It belongs to the catalog. */
 const json_t *correction_retraction(struct catalog *c, const struct digest *run);
 

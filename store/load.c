@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "store/correct.h"
 #include "store/dump.h"
 #include "store/entry.h"
 #include "store/lines.h"
@@ -143,6 +144,8 @@ static int take_entry(struct load *l, const json_t *line)
 {
 	if (close_writer(l))
 		return -1;
+	if (!correct_holds(json_object_get(line, "entry")))
+		return err_set(l->err, ERR_DATA, "the entry says something else than was signed");
 	json_array_append(l->entries, json_object_get(line, "entry"));
 	return json_array_size(l->entries) < ENTRIES_A_COMMIT ? 0 : append_entries(l);
 }

@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "core/when.h"
-#include "store/ranges.h"
+#include "store/correction.h"
 #include "store/step.h"
 
 /* ---- what upstream published ---- */
@@ -121,7 +121,7 @@ static int place_run(struct catalog *c, uint32_t run, const struct release *firs
 	if (catalog_run(c, run, &row) || !(of = catalog_case(c, row.case_id)))
 		return -1;
 	int64_t median = run_units(&row, of->parts.metric, row.value_50);
-	if (!case_passes(passing, of) || row.flags & RUN_FAILED || median <= 0)
+	if (!case_passes(passing, of) || row.flags & RUN_FAILED || median <= 0 || correction_retraction(c, &row.digest))
 		return 0;
 	if (out->count == out->room) {
 		out->room = out->room ? out->room * 2 : 1024;

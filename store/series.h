@@ -2,8 +2,8 @@
  *
  * A case is an upstream key (kernel, provider, mode, x, config string, GPU), so the points of a series differ in code and in
  * host only. Runs of drops are ordered by observedAt like those of rewritten files: a drop is measured in one go, so this is
- * the order of the drops, whatever the order in which they reached the store. Failed runs and runs without a median are left
- * out; superseded ones are history and stay in. */
+ * the order of the drops, whatever the order in which they reached the store. Failed runs, retracted ones and runs without a median
+ * are left out; superseded ones are history and stay in. */
 #ifndef KI_STORE_SERIES_H
 #define KI_STORE_SERIES_H
 

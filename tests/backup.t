@@ -18,6 +18,7 @@ if [ -x "$B/bin/ki-verify" ]; then
 	"$KI" verify keygen "$D/key.pem" >"$D/key.json" 2>"$D/err"
 	jq --slurpfile s "$D/key.json" '.signers += $s' $F/signers.json >"$CONFIG/signers.json"
 	ki retract --store "$S" --config "$CONFIG" "$run" --reason 'cold clock' --key "$D/key.pem"
+	signed=yes
 fi
 dump() { # dump STORE
 	"$KI" export --store "$1" --format store
@@ -76,6 +77,12 @@ grep -q "$D/x:[0-9]" "$D/err"
 ok $? 'of the file'
 sed '/"type":"publication"/s/"runs":\[\[0,/"runs":[[1,/' "$D/dump" >"$D/x"
 refused "$D/x" 'a list of runs that was altered is refused'
+if [ -n "${signed:-}" ]; then
+	sed 's/"reason":"cold clock"/"reason":"warm clock"/' "$D/dump" >"$D/x"
+	refused "$D/x" 'an entry that was altered is not what was signed'
+else
+	skip 'an entry that was altered is not what was signed' 'no ki-verify here to make a key with'
+fi
 "$KI" export --store "$S" --format jsonl >"$D/x"
 refused "$D/x" 'a dump of the catalog is none of a store'
 has "$D/err" 'export --format store' 'and the message says which is wanted'

@@ -72,6 +72,7 @@ is "$("$KI" log --events --json | jq -c '[.type, .cause.reason, .rank.before, .r
 ki log --events
 is "$(grep -c 'retracted, rank 1 before, 0 after (0: none), 2 others moved: rms_norm/forward/huggingface' "$D/out") $(grep -c 'old first retracted, 20000 after 10000: rms_norm/forward/liger' "$D/out")" '1 1' \
 	'and in words'
+is "$("$KI" trend rms_norm --json | grep -c "$FIRST") $("$KI" trend rms_norm --json | grep -c "$LIGER")" '0 1' 'it is no point of a trend'
 ki check
 is "$rc" 0 'the store is clean'
 has "$D/out" clean 'and says so'
