@@ -63,8 +63,8 @@ same "$D/before" "$D/after" 'and every file keeps its bytes and its time'
 publish "$D/hostile" fixtures/site/hostile-text.csv
 site "$D/hostile" "$D/hsite"
 is "$(LC_ALL=C.UTF-8 grep -rlP '[\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]' "$D/hsite/data" | wc -l | tr -d ' ')" 0 'no invisible character is left in the data'
-compared() { # compared OUT RUNS - the page once its script has run, one element a line, in $D/dom
-	chromium --headless --no-sandbox --disable-gpu --user-data-dir="$D/chromium" --virtual-time-budget=5000 --dump-dom "file://$1/compare.html#$2" 2>"$D/err" |
+compared() { # compared OUT RUNS [PAGE] - the page once its script has run, one element a line, in $D/dom
+	chromium --headless --no-sandbox --disable-gpu --user-data-dir="$D/chromium" --virtual-time-budget=5000 --dump-dom "file://$1/${3:-compare.html}#$2" 2>"$D/err" |
 		sed 's/<\(li\|tr\|p\|h[123]\)/\n&/g' >"$D/dom"
 }
 rows() { # rows NAME - the cells of a row, joined by |
@@ -89,6 +89,11 @@ if have chromium; then
 	is "$(grep -c '<th scope="col"><a href="runs/' "$D/dom") $(grep -c 'Only the first 8 runs are shown' "$D/dom")" '8 1' 'eight are the most'
 	compared "$O" ''
 	has "$D/dom" 'No run is named in the address; add some below.' 'without a run the page says how to add one'
+	sed 's|</body>|<script>var tries = setInterval(function () { var a = document.querySelector("#found a"); if (a) { clearInterval(tries); a.click(); } }, 50);</script>&|' \
+		"$O/compare.html" >"$O/picking.html"
+	compared "$O" "$first" "picking.html?q=$second"
+	rm "$O/picking.html"
+	is "$(grep -c '<th scope="col"><a href="runs/' "$D/dom") $(grep -c "<li>#2 torch against #1 liger: $claim.</li>" "$D/dom")" '2 1' 'a run that is picked from the search is added'
 	compared "$D/hsite" "$("$KI" list --store "$D/hostile" --format tsv --columns digest | sed 's/^sha256://' | paste -sd,)"
 	is "$(grep -c '<th scope="col"><a href="runs/' "$D/dom") $(grep -c '<b>\|alert(1)<' "$D/dom")" '4 0' 'hostile labels become no markup'
 	has "$D/dom" 'evil[U+202E]gnp.exe[U+2066] "quoted"' 'they are shown as text'
