@@ -62,7 +62,8 @@ static const char *wrong_with(const json_t *predicate)
 	const char *type = json_text_of(predicate, "type"), *at = json_text_of(predicate, "at");
 	int64_t ignored;
 	struct digest d;
-	size_t members = 2 + (json_object_get(predicate, "reason") != NULL);
+	bool reason = strcmp(type, "note") != 0 && json_object_get(predicate, "reason");
+	size_t members = reason ? 4 : 3; /* type, time, and what the type wants */
 	if (!when_parse_text(at, strlen(at), &ignored))
 		return "its time is not one";
 	if (strcmp(type, "retract") == 0) {
@@ -80,7 +81,7 @@ static const char *wrong_with(const json_t *predicate)
 	} else {
 		return "it is no retraction, note or undo";
 	}
-	return json_object_size(predicate) == members + 1 ? NULL : "it has members that are not known";
+	return json_object_size(predicate) == members ? NULL : "it has members that are not known";
 }
 
 /* The run that a statement is about, and its predicate. */

@@ -1,4 +1,5 @@
-/* Rebuilds a store from a dump of dump.h: every record goes through the one writer, which hashes it again and resolves what it cites. */
+/* Rebuilds a store from a dump of dump.h: every record goes through the one writer, which hashes it again and resolves what it cites.
+ * Entries must say what was signed; whose signatures counted was asked when they came in, and is not asked again. */
 #ifndef KI_STORE_LOAD_H
 #define KI_STORE_LOAD_H
 

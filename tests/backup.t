@@ -157,11 +157,12 @@ is "$rc $("$KI" rehearse "$D/slash" >/dev/null && echo whole)" '0 whole' 'a name
 writer=$!
 bad=
 for n in 1 2 3 4 5; do
+	"$KI" check --store "$D/big" --quiet >"$D/out" 2>"$D/err" || bad="$bad check $n"
 	"$KI" backup --store "$D/big" "$D/busy.$n" >"$D/out" 2>"$D/err" && "$KI" rehearse "$D/busy.$n" >"$D/out" 2>"$D/err" || bad="$bad $n"
 done
 : >"$D/enough"
 wait $writer
-is "$bad" '' 'backups made while a writer publishes are what they claim'
+is "$bad" '' 'while a writer publishes, checks are clean, and backups are what they claim'
 
 if have strace; then
 	ASAN_OPTIONS=detect_leaks=0 strace -f -y -e trace=fsync,fdatasync,rename,renameat2 -o "$D/trace" "$B/bin/ki-store" backup --store "$S" "$D/traced" 2>"$D/err"

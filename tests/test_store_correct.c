@@ -157,6 +157,7 @@ static void a_statement_of_another_shape_is_refused(void **state)
 		{"{\"at\":\"soon\",\"code\":\"OTHER\",\"reason\":\"x\",\"type\":\"retract\"}", "time"},
 		{"{\"at\":\"2026-01-02T03:04:05.000Z\",\"text\":\"\",\"type\":\"note\"}", "wants a text"},
 		{"{\"at\":\"2026-01-02T03:04:05.000Z\",\"rank\":1,\"text\":\"x\",\"type\":\"note\"}", "members that are not known"},
+		{"{\"at\":\"2026-01-02T03:04:05.000Z\",\"reason\":\"y\",\"text\":\"x\",\"type\":\"note\"}", "members that are not known"},
 		{"{\"at\":\"2026-01-02T03:04:05.000Z\",\"type\":\"delete\"}", "no retraction, note or undo"},
 		{"{\"at\":\"2026-01-02T03:04:05.000Z\",\"entry\":\"x\",\"type\":\"undo\"}", "what it undoes"},
 	};
