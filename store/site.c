@@ -164,6 +164,14 @@ const struct flag *const *site_flags(const struct site *s, uint32_t run, size_t 
 	return s->by_run + first;
 }
 
+void site_flag_names(const struct site *s, uint32_t run, struct buf *out)
+{
+	size_t count;
+	const struct flag *const *flags = site_flags(s, run, &count);
+	for (size_t i = 0; i < count; i++)
+		buf_printf(out, "%s%s", i ? ", " : "", flag_name(flags[i]->code));
+}
+
 /* ---- the walk ---- */
 
 struct walk {

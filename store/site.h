@@ -61,6 +61,8 @@ int site_shard_end(struct site *s, struct buf *out, const char *name);
 const char *site_text(const struct site *s, const char *name);
 /* Flags of a run: the first of them, *count in a row. */
 const struct flag *const *site_flags(const struct site *s, uint32_t run, size_t *count);
+/* Appends their codes, joined by commas. */
+void site_flag_names(const struct site *s, uint32_t run, struct buf *out);
 
 /* Names of pages, relative to the site. */
 enum { SITE_NAME_MAX = 160 };

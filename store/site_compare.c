@@ -56,7 +56,9 @@ void site_compare_run(struct site *s, const struct site_run *r, struct buf *out)
 			view_quantity(metric, units, out);
 		buf_char(out, '"');
 	}
-	buf_char(out, ']');
+	buf_str(out, "],\"");
+	site_flag_names(s, r->run, out);
+	buf_char(out, '"');
 }
 
 static int put_case(struct site *s, uint32_t id, struct buf *out)
@@ -228,6 +230,7 @@ static const char *const script[] = {
 	"      run.leaves[field[0]] = object[1];\n",
 	"    });\n",
 	"    run.values = run.row[4]; run.shown = run.row[5];\n",
+	"    run.fields.run = 'sha256:' + run.hex; run.fields.external_id = run.row[1]; run.fields.flags = run.row[6];\n",
 	"  }\n",
 	"  function differing(a, b) {\n",
 	"    var names = meta.material.filter(function (name) { return a.fields[name] !== b.fields[name]; });\n",
@@ -275,6 +278,7 @@ static const char *const script[] = {
 	"    });\n",
 	"    return same;\n",
 	"  }\n",
+	"  function quantity(run, i) { return run.shown[i] && run.shown[i] + ', ' + run.values[i] + (run.fields.metric === 'latency' ? ' ns' : ' bytes'); }\n",
 	"  function column(name) { return runs.map(function (run) { return run.fields[name]; }); }\n",
 	"  function objectLines(body, field) {\n",
 	"    if (line(body, field[1], column(field[0]))) return;\n",
@@ -288,23 +292,34 @@ static const char *const script[] = {
 	"    put(all, 'caption', 'Runs side by side; \\u2260 marks what differs');\n",
 	"    heads(all);\n",
 	"    body = group(all, 'Measurement');\n",
-	"    ['Median', 'p20', 'p80'].forEach(function (text, i) { line(body, text, runs.map(function (run) { return run.shown[i]; })); });\n",
+	"    ['Median', 'p20', 'p80'].forEach(function (text, i) { line(body, text, runs.map(function (run) { return quantity(run, i); })); });\n",
 	"    if (runs.length > 1) line(body, 'Against #1', runs.map(function (run, i) { return i ? against(runs[0], run) : '1\\u00d7'; }));\n",
+	"    line(body, 'Flags', column('flags'));\n",
 	"    meta.run.forEach(function (field) { line(body, field[1], column(field[0])); });\n",
 	"    body = group(all, 'What was measured');\n",
 	"    meta.case.forEach(function (field) { line(body, field[1], column(field[0])); });\n",
 	"    body = group(all, 'What it rests on');\n",
+	"    line(body, 'Run', column('run'));\n",
+	"    line(body, 'External id', column('external_id'));\n",
 	"    meta.objects.forEach(function (field) { objectLines(body, field); });\n",
 	"  }\n",
+	"  function sum(first, rest) {\n",
+	"    var barred = rest.filter(function (run) { return differing(first, run).length; }).length;\n",
+	"    if (!first) return 'No run is named in the address; add some below.';\n",
+	"    if (rest.length === 0) return 'One run is named; add another below.';\n",
+	"    if (barred === 0) return 'These runs may be compared: they share one comparison key.';\n",
+	"    return rest.length === 1 ? 'These runs may not be compared.' : 'Not all of these runs may be compared with #1; no ratio is given where they may not.';\n",
+	"  }\n",
 	"  function say(problems) {\n",
-	"    var first = runs[0], rest = runs.slice(1), barred = rest.filter(function (run) { return differing(first, run).length; }).length, list;\n",
+	"    var facts = [];\n",
+	"    runs.forEach(function (run, i) {\n",
+	"      if (i) facts.push(name(i) + ' against ' + name(0) + ': ' + against(runs[0], run) + '.');\n",
+	"      if (run.fields.unranked) facts.push(name(i) + ' has no rank: ' + run.fields.unranked + '.');\n",
+	"    });\n",
 	"    verdict.textContent = '';\n",
 	"    problems.forEach(function (text) { put(verdict, 'p', text + '.').className = 'box'; });\n",
-	"    if (rest.length === 0) { put(verdict, 'p', first ? 'One run is named; add another below.' : 'No run is named in the address; add some below.'); return; }\n",
-	"    put(verdict, 'p', barred === 0 ? 'These runs may be compared: they share one comparison key.' : barred === rest.length && barred === 1 ? 'These runs may not be compared.' :\n",
-	"      'Not all of these runs may be compared with #1; no ratio is given where they may not.');\n",
-	"    list = put(verdict, 'ul');\n",
-	"    rest.forEach(function (run, i) { put(list, 'li', name(i + 1) + ' against ' + name(0) + ': ' + against(first, run) + '.'); });\n",
+	"    put(verdict, 'p', sum(runs[0], runs.slice(1)));\n",
+	"    if (facts.length) { var list = put(verdict, 'ul'); facts.forEach(function (text) { put(list, 'li', text); }); }\n",
 	"  }\n",
 	"  function render(wanted, problems) {\n",
 	"    runs = [];\n",

@@ -4,7 +4,7 @@
  *
  *   data/compare.js   {max, shard, run: [[column, title]…], case: likewise, objects: likewise, material: [column…], claims: {claim: words}}
  *   data/dAB.js       of each run whose digest begins with AB, behind what site_index.h has: case, [fields…], [median, p20, p80],
- *                     [the same as people read them]
+ *                     [the same as people read them], flags
  *   data/kN.js        of `shard` cases from N * shard on: [[fields…], [number of each object…]]
  *   data/oN.js        of `shard` objects likewise: [digest, [[leaf, text]…]]
  *

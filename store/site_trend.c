@@ -179,14 +179,6 @@ static void put_plot(struct page *p, const struct series *s, const struct change
 	buf_fini(&title);
 }
 
-static void put_flag_names(struct page *p, uint32_t run)
-{
-	size_t count;
-	const struct flag *const *flags = site_flags(p->site, run, &count);
-	for (size_t i = 0; i < count; i++)
-		page_printf(p, "%s%s", i ? ", " : "", flag_name(flags[i]->code));
-}
-
 static int put_point(struct page *p, const struct series *s, size_t i, bool caveats)
 {
 	const struct series_point *at = &s->points[i];
@@ -213,7 +205,7 @@ static int put_point(struct page *p, const struct series *s, size_t i, bool cave
 	page_str(p, "</td><td>");
 	page_link(p, name, (struct slice){digest + DIGEST_TEXT - DIGEST_HEX, 12});
 	page_str(p, "</td><td>");
-	put_flag_names(p, at->run);
+	site_flag_names(p->site, at->run, &p->out);
 	page_str(p, caveats ? "</td><td>" : "");
 	page_text(p, caveats ? at->caveats : slice_of(""));
 	page_str(p, "</td></tr>\n");

@@ -75,12 +75,21 @@ if have chromium; then
 	claim=$("$KI" compare --store "$S" "$first" "$second" | sed -n 's/x \((.*%)\); \(.*\)/× \1; \2/; s/.*\[2\] against \[1\]: //p')
 	has "$D/dom" 'These runs may be compared: they share one comparison key.' 'two runs of one group may be compared'
 	has "$D/dom" "<li>#2 torch against #1 liger: $claim.</li>" 'with the ratio and the claim of ki compare'
-	is "$(rows '≠ Median')" '17.5 ms|24.1 ms' 'medians stand side by side, marked'
+	is "$(rows '≠ Median')" '17.5 ms, 17520000 ns|24.1 ms, 24104448 ns' 'medians stand side by side, marked'
 	is "$(grep -c 'class="same"><th scope="row">Protocol<' "$D/dom") $(grep -c 'scope="row">≠ Provider<' "$D/dom")" '1 1' 'what differs is marked and what does not is not'
 	compared "$O" "$first,$other"
 	has "$D/dom" 'may not be compared: operation, workload' 'runs of different work may not be compared, and the page says why'
 	is "$(grep -c '×' "$D/dom") $("$KI" compare --store "$S" "$first" "$other" | grep -c 'not comparable: operation differs')" '1 1' 'there is no ratio then, but for the 1× of the first'
 	is "$(grep -c 'scope="row">≠ Environment: hardware.product<' "$D/dom")" 1 'environments that differ are taken apart'
+	flagged=$("$KI" flags --store "$S" --json | jq -r 'select(.code != "MANUAL") | .run' | head -1)
+	compared "$O" "${flagged#sha256:}"
+	has "$D/dom" "<th scope=\"row\">Flags</th><td>$("$KI" flags --store "$S" --json | jq -r --arg run "$flagged" 'select(.run == $run) | .code' | paste -sd, | sed 's/,/, /g')<" 'flags stand beside the number'
+	{ header && row 1024 0.02 '2025-01-01 00:00:00' && row 1024 0.03 '2025-02-01 00:00:00'; } >"$D/days.csv"
+	publish "$D/days" "$D/days.csv"
+	"$KI" list --store "$D/days" --format tsv --columns unranked,digest | awk '$1 == "SUPERSEDED" { print substr($2, 8); exit }' >"$D/gone"
+	site "$D/days" "$D/days-site"
+	compared "$D/days-site" "$(cat "$D/gone")"
+	has "$D/dom" 'has no rank: SUPERSEDED.' 'a run that lost its rank is not passed off as current'
 	compared "$O" "sha256:$first,$(echo "$second" | cut -c1-8),nonsense,00000000,$first"
 	is "$(grep -c '<th scope="col"><a href="runs/' "$D/dom")" 2 'a prefix will do, and a run that is named twice stands once'
 	has "$D/dom" 'Not a run digest, nor 8 or more digits of one: nonsense.' 'what is no digest is named'
