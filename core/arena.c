@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/err.h"
+
 enum { BLOCK_SIZE = 64 * 1024 };
 
 struct arena_block {
@@ -14,9 +16,9 @@ struct arena_block {
 
 static void out_of_memory(void)
 {
-	static const char text[] = "out of memory\n";
+	static const char text[] = "out of memory; try again when the machine has more\n";
 	fwrite(text, 1, sizeof text - 1, stderr);
-	_Exit(70);
+	_Exit(ERR_TEMP);
 }
 
 void *xmalloc(size_t size)

@@ -1,5 +1,5 @@
 /* Memory with an obvious owner: a bump arena for things that live and die together, a growable byte buffer for text that is
- * built up, and the one place where running out of memory ends the process (exit 70 with a line on stderr). */
+ * built up, and the one place where running out of memory ends the process (exit 75 with a line on stderr). */
 #ifndef KI_CORE_ARENA_H
 #define KI_CORE_ARENA_H
 

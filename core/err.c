@@ -56,14 +56,32 @@ int err_at(struct err *e, enum err_code code, const char *file, unsigned line, u
 	return -1;
 }
 
+enum err_code err_code_of(int number)
+{
+	switch (number) {
+	case ENOENT:
+	case ENOTDIR: return ERR_NOTFOUND;
+	case EACCES:
+	case EPERM:
+	case EROFS: return ERR_NOPERM;
+	case EAGAIN:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case ENOLCK: return ERR_TEMP;
+	default: return ERR_IO;
+	}
+}
+
 int err_errno(struct err *e, const char *file, const char *what)
 {
-	enum err_code code = ERR_IO;
-	if (errno == ENOENT || errno == ENOTDIR)
-		code = ERR_NOTFOUND;
-	else if (errno == EACCES || errno == EPERM || errno == EROFS)
-		code = ERR_NOPERM;
-	return err_at(e, code, file, 0, 0, "%s: %s", what, strerror(errno));
+	return err_at(e, err_code_of(errno), file, 0, 0, "%s: %s", what, strerror(errno));
+}
+
+void err_in_config(struct err *e)
+{
+	if (e->code == ERR_DATA || e->code == ERR_NOTFOUND || e->code == ERR_NOPERM)
+		e->code = ERR_CONFIG;
 }
 
 const char *err_word(enum err_code code)

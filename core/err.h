@@ -18,7 +18,7 @@ enum err_code {
 	ERR_UNAVAILABLE = 69, /* no GPU or no nvcc here */
 	ERR_BUG = 70,         /* a broken promise of our own */
 	ERR_IO = 74,          /* disk, pipe, full device */
-	ERR_TEMP = 75,        /* try again later: upstream down, store busy */
+	ERR_TEMP = 75,        /* try again later: upstream down, store busy, out of memory or descriptors */
 	ERR_NOPERM = 77,      /* not permitted, by the system or by fetch policy */
 	ERR_CONFIG = 78,      /* config/ is wrong */
 	ERR_CORRUPT = 80,     /* the store is damaged */
@@ -36,8 +36,13 @@ int err_set(struct err *e, enum err_code code, const char *format, ...) __attrib
 /* The same with a position: file, line and column (0 for unknown). */
 int err_at(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Fills `e` from errno: ENOENT is ERR_NOTFOUND, EACCES/EPERM/EROFS ERR_NOPERM, the rest ERR_IO. */
+/* The code of an errno: ENOENT and ENOTDIR are ERR_NOTFOUND, EACCES, EPERM and EROFS ERR_NOPERM, a lack that passes (memory,
+ * descriptors, processes, locks) ERR_TEMP, the rest ERR_IO. */
+enum err_code err_code_of(int number);
+/* Fills `e` from errno. */
 int err_errno(struct err *e, const char *file, const char *what);
+/* What is wrong with a file of config/ is ERR_CONFIG: its text, its absence, its mode. A disk or a machine that fails is not. */
+void err_in_config(struct err *e);
 /* A short word for a code, as in "input refused". */
 const char *err_word(enum err_code code);
 /* Writes `file:line:column: text` into `out`, leaving out what is unknown. Returns `out`. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -10,13 +11,12 @@ static const char *own_directory(struct arena *a)
 {
 	char path[4096];
 	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (len <= 0)
+	char *own = len > 0 ? arena_strndup(a, path, (size_t)len) : arena_strdup(a, (const char *)getauxval(AT_EXECFN)); /* no /proc */
+	char *slash = strrchr(own, '/');
+	if (!slash)
 		return ".";
-	path[len] = '\0';
-	char *slash = strrchr(path, '/');
-	if (slash)
-		*slash = '\0';
-	return arena_strdup(a, path);
+	*slash = '\0';
+	return own;
 }
 
 const char *home_program(struct arena *a, const char *name)

@@ -85,7 +85,7 @@ json_t *json_load_config(const char *path, struct err *e)
 	struct buf text = {0};
 	json_t *root = file_read(path, JSON_CONFIG_MAX, &text, e) == 0 ? json_load_text(text.data, text.len, path, e) : NULL;
 	if (!root)
-		e->code = ERR_CONFIG;
+		err_in_config(e);
 	buf_fini(&text);
 	return root;
 }

@@ -204,7 +204,7 @@ static void build_commands(struct night *n, struct command c[STAGES])
 }
 
 /* Reads the store's lines, one a publication, until it ends. */
-static void read_publications(struct night *n, int fd)
+static void read_publications(struct night *n, int fd, struct err *e)
 {
 	FILE *in = fdopen(fd, "r");
 	char *line = NULL;
@@ -216,9 +216,13 @@ static void read_publications(struct night *n, int fd)
 		if (p)
 			json_array_append_new(n->publications, p);
 	}
+	if (!in || ferror(in))
+		err_errno(e, programs[PUT], "cannot read what it says");
 	free(line);
 	if (in)
 		fclose(in);
+	else
+		close(fd);
 }
 
 static int run_pipeline(struct night *n, struct err *e)
@@ -232,7 +236,7 @@ static int run_pipeline(struct night *n, struct err *e)
 	pids[INGEST] = process_start(&c[INGEST], -1, sources[1], e);
 	pids[NORMALIZE] = process_start(&c[NORMALIZE], sources[0], wire[1], e);
 	pids[PUT] = process_start(&c[PUT], wire[0], lines[1], e);
-	read_publications(n, lines[0]);
+	read_publications(n, lines[0], e);
 	for (int s = 0; s < STAGES; s++)
 		n->codes[s] = pids[s] < 0 ? ERR_IO : process_wait(pids[s]);
 	return e->code ? -1 : 0;

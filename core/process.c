@@ -17,16 +17,19 @@ void command_add(struct command *c, const char *word)
 
 static void become(const struct command *c, int in, int out, pid_t parent)
 {
+	struct err e = {0};
 	if (in < 0)
 		in = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* the parent died before it could be asked for */
-		_exit(75);
-	if ((in >= 0 && dup2(in, STDIN_FILENO) < 0) || (out >= 0 && dup2(out, STDOUT_FILENO) < 0))
-		_exit(74);
-	execv(c->words[0], (char *const *)c->words);
-	fprintf(stderr, "ki: %s: cannot run\n", c->words[0]);
-	_exit(66);
+		_exit(ERR_TEMP);
+	if ((in >= 0 && dup2(in, STDIN_FILENO) < 0) || (out >= 0 && dup2(out, STDOUT_FILENO) < 0)) {
+		err_errno(&e, c->words[0], "cannot connect");
+	} else {
+		execv(c->words[0], (char *const *)c->words);
+		err_errno(&e, c->words[0], "cannot run");
+	}
+	_exit(err_exit(&e, "ki"));
 }
 
 pid_t process_start(const struct command *c, int in, int out, struct err *e)
@@ -75,11 +78,14 @@ int process_read(const struct command *c, struct buf *out, struct err *e)
 		ssize_t got = read(ends[0], out->data + out->len, 64 * 1024);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0)
+			err_errno(e, c->words[0], "cannot read what it says");
 		if (got <= 0)
 			break;
 		out->len += (size_t)got;
 		out->data[out->len] = '\0';
 	}
 	close(ends[0]);
-	return process_wait(pid);
+	int code = process_wait(pid);
+	return e->code ? -1 : code;
 }

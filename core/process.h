@@ -19,7 +19,8 @@ void command_add(struct command *c, const char *word); /* past 62 words nothing 
 pid_t process_start(const struct command *c, int in, int out, struct err *e);
 /* Waits; returns the exit code, or 128 + signal. */
 int process_wait(pid_t pid);
-/* Runs a command to its end and appends what it wrote to standard output, a NUL after it. Returns its exit code, or -1 when it cannot start. */
+/* Runs a command to its end and appends what it wrote to standard output, a NUL after it. Returns its exit code, or -1 when it cannot
+ * start or what it wrote cannot be read. */
 int process_read(const struct command *c, struct buf *out, struct err *e);
 /* A pipe, close-on-exec at both ends. */
 int process_pipe(int ends[2], struct err *e);

@@ -409,10 +409,12 @@ struct sources *sources_load(const char *directory, bool testing_allowed, struct
 	int rc = file_read(r.file, CONFIG_BYTES_MAX, &r.text, &why);
 	if (rc == 0 && !(root = json_load_text(r.text.data, r.text.len, r.file, &why)))
 		rc = -1;
-	if (rc)
-		err_at(e, ERR_CONFIG, r.file, why.line, why.column, "%s", why.text);
-	else
+	if (rc) {
+		err_in_config(&why);
+		err_at(e, why.code, r.file, why.line, why.column, "%s", why.text);
+	} else {
 		rc = read_all(&r, root, testing_allowed, &l->sources);
+	}
 	json_decref(root);
 	buf_fini(&r.text);
 	if (rc) {

@@ -13,7 +13,7 @@ int document_open(struct document *d, const char *directory, const char *name, s
 {
 	*d = (struct document){.path = arena_printf(arena, "%s/%s", directory, name), .arena = arena, .e = e};
 	if (file_read(d->path, DOCUMENT_MAX, &d->text, e) || !(d->root = json_load_text(d->text.data, d->text.len, d->path, e))) {
-		e->code = ERR_CONFIG;
+		err_in_config(e);
 		return -1;
 	}
 	if (!json_is_object(d->root))

@@ -18,7 +18,7 @@ int tables_digest(const char *directory, char out[DIGEST_TEXT + 1], struct err *
 		struct digest d = digest_of(bytes.data, bytes.len);
 		digest_text(&d, out);
 	} else {
-		e->code = ERR_CONFIG;
+		err_in_config(e);
 	}
 	buf_fini(&path);
 	buf_fini(&bytes);

@@ -33,12 +33,10 @@ static const uint32_t LMDB_MAGIC = 0xBEEFC0DE, LMDB_VERSION = 1;
 
 int store_error(struct store *st, int rc, const char *what, struct err *e)
 {
-	enum err_code code = ERR_IO;
+	enum err_code code = rc > 0 ? err_code_of(rc) : ERR_IO; /* LMDB's own numbers are below zero */
 	if (rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH || rc == MDB_PANIC)
 		code = ERR_CORRUPT;
-	else if (rc == EACCES || rc == EPERM || rc == EROFS)
-		code = ERR_NOPERM;
-	else if (rc == EAGAIN || rc == MDB_READERS_FULL)
+	else if (rc == MDB_READERS_FULL)
 		code = ERR_TEMP;
 	return err_at(e, code, st->file, 0, 0, "%s: %s", what, mdb_strerror(rc));
 }
