@@ -1,5 +1,6 @@
 #include "core/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -56,19 +57,125 @@ int file_write_all(int fd, const void *data, size_t len, const char *name, struc
 	return 0;
 }
 
-static char *text_of(const char *format, const char *path)
+/* ---- temporaries ---- */
+
+/* A path without slashes at its end, on the heap. */
+static char *without_slashes(const char *path)
+{
+	char *out = xstrdup(path);
+	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/';)
+		out[--len] = '\0';
+	return out;
+}
+
+static const char TEMPORARY[] = ".tmp.";
+
+static char *temporary_of(const char *path)
 {
 	struct buf b = {0};
-	buf_printf(&b, "%s%s%ld", path, format, (long)getpid());
+	char *plain = without_slashes(path);
+	buf_printf(&b, "%s%s%ld", plain, TEMPORARY, (long)getpid());
+	free(plain);
 	return b.data;
+}
+
+/* `<base>.tmp.<digits>`; any base when it is "". */
+static bool is_temporary(const char *name, const char *base)
+{
+	const char *mark = NULL;
+	for (const char *p = name; (p = strstr(p, TEMPORARY)); p++)
+		mark = p;
+	if (!mark || (*base && (strlen(base) != (size_t)(mark - name) || memcmp(base, name, strlen(base)) != 0)))
+		return false;
+	const char *digits = mark + sizeof TEMPORARY - 1;
+	size_t len = strspn(digits, "0123456789");
+	return len > 0 && digits[len] == '\0';
+}
+
+/* Locks what a sweep might take for nobody's. False when a sweep was quicker and it is gone. Where locks do not work, sweeps cannot
+ * lock either. */
+static bool hold(int fd)
+{
+	struct stat st;
+	flock(fd, LOCK_EX);
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+static void sweep_one(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		file_remove_tree(path);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* `base`: see is_temporary. */
+static void sweep(const char *directory, const char *base)
+{
+	struct buf child = {0};
+	DIR *d = opendir(directory);
+	for (struct dirent *item; d && (item = readdir(d));) {
+		buf_clear(&child);
+		buf_printf(&child, "%s/%s", directory, item->d_name);
+		if (is_temporary(item->d_name, base))
+			sweep_one(child.data);
+	}
+	if (d)
+		closedir(d);
+	buf_fini(&child);
+}
+
+void file_sweep_directory(const char *directory)
+{
+	sweep(directory, "");
+}
+
+void file_sweep(const char *path)
+{
+	char *directory = without_slashes(path), *slash = strrchr(directory, '/');
+	if (slash)
+		*slash = '\0';
+	sweep(!slash ? "." : *directory ? directory : "/", slash ? slash + 1 : directory);
+	free(directory);
+}
+
+int file_begin_directory(const char *path, struct buf *out, struct err *e)
+{
+	char *temporary = temporary_of(path);
+	buf_clear(out);
+	buf_str(out, temporary);
+	free(temporary);
+	for (;;) {
+		if (file_make_dirs(out->data, e))
+			return -1;
+		int fd = open(out->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && hold(fd))
+			return fd;
+		if (fd < 0 && errno != ENOENT) {
+			err_errno(e, out->data, "cannot open");
+			file_remove_tree(out->data);
+			return -1;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static int open_temporary(const char *path, mode_t mode)
+{
+	int fd;
+	while ((fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) >= 0 && !hold(fd))
+		close(fd);
+	return fd;
 }
 
 struct file_out *file_begin(const char *path, mode_t mode, struct err *e)
 {
 	struct file_out *f = xmalloc(sizeof *f);
 	f->path = xstrdup(path);
-	f->temporary = text_of(".tmp.", path);
-	f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	f->temporary = temporary_of(path);
+	f->fd = open_temporary(f->temporary, mode);
 	if (f->fd >= 0 && fchmod(f->fd, mode) == 0)
 		return f;
 	err_errno(e, f->temporary, "cannot create");
@@ -81,15 +188,6 @@ int file_add(struct file_out *f, const void *data, size_t len, struct err *e)
 	return file_write_all(f->fd, data, len, f->temporary, e);
 }
 
-/* A path without slashes at its end, on the heap. */
-static char *without_slashes(const char *path)
-{
-	char *out = xstrdup(path);
-	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/';)
-		out[--len] = '\0';
-	return out;
-}
-
 int file_sync_directory(const char *path, struct err *e)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -99,7 +197,7 @@ int file_sync_directory(const char *path, struct err *e)
 	return rc;
 }
 
-static int sync_directory_of(const char *path, struct err *e)
+int file_sync_parent(const char *path, struct err *e)
 {
 	char *directory = without_slashes(path), *slash = strrchr(directory, '/');
 	if (slash)
@@ -109,21 +207,27 @@ static int sync_directory_of(const char *path, struct err *e)
 	return rc;
 }
 
+/* Renames, then closes: until it has its name the lock must hold. */
+static int put_in_place(struct file_out *f, struct err *e)
+{
+	if (rename(f->temporary, f->path) != 0)
+		return err_errno(e, f->path, "cannot rename into place");
+	free(f->temporary);
+	f->temporary = NULL; /* renamed: nothing to remove */
+	int rc = close(f->fd) == 0 ? 0 : err_errno(e, f->path, "cannot close");
+	f->fd = -1;
+	return rc;
+}
+
 int file_commit(struct file_out *f, struct err *e)
 {
 	int rc = 0;
 	if (fsync(f->fd) != 0)
 		rc = err_errno(e, f->temporary, "cannot sync");
-	if (close(f->fd) != 0 && rc == 0)
-		rc = err_errno(e, f->temporary, "cannot close");
-	f->fd = -1;
-	if (rc == 0 && rename(f->temporary, f->path) != 0)
-		rc = err_errno(e, f->path, "cannot rename into place");
-	if (rc == 0) {
-		rc = sync_directory_of(f->path, e);
-		free(f->temporary);
-		f->temporary = NULL; /* renamed: nothing to remove */
-	}
+	if (rc == 0)
+		rc = put_in_place(f, e);
+	if (rc == 0)
+		rc = file_sync_parent(f->path, e);
 	file_abort(f);
 	return rc;
 }
@@ -181,16 +285,9 @@ int file_refresh(const char *path, const void *data, size_t len, mode_t mode, bo
 	if (!f)
 		return -1;
 	int rc = file_add(f, data, len, e);
-	if (close(f->fd) != 0 && rc == 0)
-		rc = err_errno(e, f->temporary, "cannot close");
-	f->fd = -1;
-	if (rc == 0 && rename(f->temporary, f->path) != 0)
-		rc = err_errno(e, f->path, "cannot rename into place");
-	if (rc == 0) {
-		free(f->temporary);
-		f->temporary = NULL; /* renamed: nothing to remove */
-		*written = true;
-	}
+	if (rc == 0)
+		rc = put_in_place(f, e);
+	*written = rc == 0;
 	file_abort(f);
 	return rc;
 }
@@ -223,15 +320,6 @@ bool file_exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-char *file_beside(const char *path)
-{
-	struct buf out = {0};
-	char *plain = without_slashes(path);
-	buf_printf(&out, "%s.tmp.%ld", plain, (long)getpid());
-	free(plain);
-	return out.data;
-}
-
 int file_move_new(const char *from, const char *to, struct err *e)
 {
 	int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
@@ -239,7 +327,12 @@ int file_move_new(const char *from, const char *to, struct err *e)
 		rc = rename(from, to);
 	if (rc != 0 && errno == EEXIST)
 		return err_at(e, ERR_USAGE, to, 0, 0, "exists already; give a new name");
-	return rc != 0 ? err_errno(e, to, "cannot rename into place") : sync_directory_of(to, e);
+	if (rc != 0)
+		return err_errno(e, to, "cannot rename into place");
+	if (file_sync_parent(to, e) == 0)
+		return 0;
+	rename(to, from); /* what may not last is not there */
+	return -1;
 }
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)

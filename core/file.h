@@ -27,16 +27,26 @@ int file_commit(struct file_out *f, struct err *e); /* frees `f`, also when it f
 int file_commit_as(struct file_out *f, const char *path, struct err *e);
 void file_abort(struct file_out *f);                /* frees `f`; NULL is fine */
 
+/* A temporary is `<path>.tmp.<pid>`, a file or a directory. Its maker holds it locked (flock) for as long as it lives, so one that can
+ * be locked is nobody's. file_sweep removes what dead makers of `path` left beside it, file_sweep_directory whatever dead makers left in
+ * a directory; trouble is no error, for the next sweep may do better. */
+void file_sweep(const char *path);
+void file_sweep_directory(const char *directory);
+/* Makes a temporary directory, with missing parents, to build a tree in that will be moved to `path`; its name in `out`. Returns its
+ * descriptor, to close when it has been moved or removed, or -1. */
+int file_begin_directory(const char *path, struct buf *out, struct err *e);
+/* Syncs the directory in which `path` lies: what was made, renamed or removed there then lasts. */
+int file_sync_parent(const char *path, struct err *e);
+
 /* Makes a directory and its missing parents, mode 0755 whatever the umask says. */
 int file_make_dirs(const char *path, struct err *e);
 bool file_exists(const char *path);
 /* Syncs a directory, so that what it names survives. */
 int file_sync_directory(const char *path, struct err *e);
-/* A name of this process's own beside `path`, to build a tree under that will be moved to `path`. The caller frees it. */
-char *file_beside(const char *path);
-/* Gives a file or a whole tree, synced already, the name `to`, durably. ERR_USAGE when that exists. */
+/* Gives a file or a whole tree, synced already, the name `to`, durably. ERR_USAGE when that exists. When it fails the name
+ * is not given. */
 int file_move_new(const char *from, const char *to, struct err *e);
-/* Removes a tree as well as it can. */
+/* Removes a file or a tree as well as it can. */
 void file_remove_tree(const char *path);
 /* Whether `path` was last written after `other`; a missing file is older than any. */
 bool file_newer(const char *path, const char *other);

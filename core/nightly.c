@@ -389,7 +389,11 @@ static int night(struct night *n, struct err *e)
 	if (file_make_dirs(n->o.store, e))
 		return -1;
 	n->lock = file_lock(in_store(n, "nightly.lock"), e);
-	if (n->lock < 0 || write_published(n, e) || run_pipeline(n, e))
+	if (n->lock < 0)
+		return -1;
+	file_sweep(in_store(n, "published.tsv"));
+	file_sweep(in_store(n, "report.json"));
+	if (write_published(n, e) || run_pipeline(n, e))
 		return -1;
 	bool exported = run_export(n, e) == 0; /* what was published is reported all the same */
 	int code = exported ? exit_code(n) : (int)e->code;

@@ -25,38 +25,26 @@ static struct snapshots *new_snapshots(const char *store)
 	return s;
 }
 
-/* `<anything>.tmp.<digits>`, as core/file.c names them. */
-static bool is_temporary(const char *name)
-{
-	const char *mark = NULL;
-	for (const char *p = name; (p = strstr(p, ".tmp.")); p++)
-		mark = p;
-	if (!mark)
-		return false;
-	size_t len = strspn(mark + 5, "0123456789");
-	return len > 0 && mark[5 + len] == '\0';
-}
-
 static bool is_folder(const char *name)
 {
 	return strcmp(name, "state") == 0 || (strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2);
 }
 
-/* Whoever writes here holds the lock, and we do: a temporary file is nobody's. */
-static void remove_temporaries(const char *directory, bool top)
+/* Whoever writes here holds the lock, and we do: temporaries are of writers that died. */
+static void remove_temporaries(const char *directory)
 {
+	struct buf path = {0};
 	DIR *d = opendir(directory);
+	file_sweep_directory(directory);
 	for (struct dirent *entry; d && (entry = readdir(d));) {
-		struct buf path = {0};
+		buf_clear(&path);
 		buf_printf(&path, "%s/%s", directory, entry->d_name);
-		if (is_temporary(entry->d_name))
-			unlink(path.data);
-		else if (top && is_folder(entry->d_name))
-			remove_temporaries(path.data, false);
-		buf_fini(&path);
+		if (is_folder(entry->d_name))
+			file_sweep_directory(path.data);
 	}
 	if (d)
 		closedir(d);
+	buf_fini(&path);
 }
 
 struct snapshots *snapshots_open(const char *store, struct err *e)
@@ -76,7 +64,7 @@ struct snapshots *snapshots_open(const char *store, struct err *e)
 		snapshots_close(s);
 		return NULL;
 	}
-	remove_temporaries(s->directory, true);
+	remove_temporaries(s->directory);
 	return s;
 }
 

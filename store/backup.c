@@ -19,6 +19,8 @@
 
 enum { FILE_MAX = 1 << 30, DEPTH_MAX = 4, CLAIM_MAX = 1 << 16 };
 
+static int copy_tree(const char *from, const char *to, int depth, struct err *e);
+
 static int copy_file(const char *from, const char *to, mode_t mode, struct err *e)
 {
 	struct buf bytes = {0};
@@ -29,29 +31,37 @@ static int copy_file(const char *from, const char *to, mode_t mode, struct err *
 	return rc;
 }
 
+static int copy_item(const char *from, const char *to, int depth, struct err *e)
+{
+	struct stat info;
+	if (stat(from, &info) != 0)
+		return err_errno(e, from, "cannot stat");
+	if (S_ISDIR(info.st_mode))
+		return depth < DEPTH_MAX ? copy_tree(from, to, depth + 1, e) : 0;
+	return S_ISREG(info.st_mode) ? copy_file(from, to, info.st_mode & 0777, e) : 0;
+}
+
 static int copy_tree(const char *from, const char *to, int depth, struct err *e)
 {
 	DIR *d = opendir(from);
 	struct dirent *item;
-	int rc = d ? file_make_dirs(to, e) : 0; /* not every store has every folder */
-	while (d && rc == 0 && (item = readdir(d))) {
+	if (!d)
+		return errno == ENOENT ? 0 : err_errno(e, from, "cannot read directory"); /* not every store has every folder */
+	int rc = file_make_dirs(to, e);
+	while (rc == 0 && (errno = 0, item = readdir(d))) {
 		struct buf source = {0}, target = {0};
-		struct stat info;
 		buf_printf(&source, "%s/%s", from, item->d_name);
 		buf_printf(&target, "%s/%s", to, item->d_name);
-		if (item->d_name[0] != '.' && !strstr(item->d_name, ".tmp.") && stat(source.data, &info) == 0) {
-			if (S_ISDIR(info.st_mode) && depth < DEPTH_MAX)
-				rc = copy_tree(source.data, target.data, depth + 1, e);
-			else if (S_ISREG(info.st_mode))
-				rc = copy_file(source.data, target.data, info.st_mode & 0777, e);
-		}
+		if (item->d_name[0] != '.' && !strstr(item->d_name, ".tmp."))
+			rc = copy_item(source.data, target.data, depth, e);
 		buf_fini(&source);
 		buf_fini(&target);
 	}
-	if (rc == 0 && d)
+	if (rc == 0 && errno)
+		rc = err_errno(e, from, "cannot read directory");
+	if (rc == 0)
 		rc = file_sync_directory(to, e);
-	if (d)
-		closedir(d);
+	closedir(d);
 	return rc;
 }
 
@@ -234,20 +244,23 @@ int backup_store(struct store *st, const char *to, struct err *e)
 {
 	if (file_exists(to))
 		return err_at(e, ERR_USAGE, to, 0, 0, "exists already; a backup wants a new name");
-	char *temporary = file_beside(to);
-	int rc = file_make_dirs(temporary, e);
+	struct buf temporary = {0};
+	file_sweep(to);
+	int held = file_begin_directory(to, &temporary, e), rc = held < 0 ? -1 : 0;
 	if (rc == 0)
-		rc = copy_catalog(st, temporary, e);
+		rc = copy_catalog(st, temporary.data, e);
 	if (rc == 0)
-		rc = copy_kept(st, temporary, e);
+		rc = copy_kept(st, temporary.data, e);
 	if (rc == 0)
-		rc = write_claim(temporary, e);
+		rc = write_claim(temporary.data, e);
 	if (rc == 0)
-		rc = file_sync_directory(temporary, e);
+		rc = file_sync_directory(temporary.data, e);
 	if (rc == 0)
-		rc = file_move_new(temporary, to, e);
-	if (rc)
-		file_remove_tree(temporary);
-	free(temporary);
+		rc = file_move_new(temporary.data, to, e);
+	if (rc && held >= 0)
+		file_remove_tree(temporary.data);
+	if (held >= 0)
+		close(held);
+	buf_fini(&temporary);
 	return rc;
 }

@@ -284,7 +284,11 @@ int export_files(struct catalog *c, const struct filter *filter, const char *dir
 	*path = NULL;
 	if (file_make_dirs(directory, c->err))
 		return -1;
+	buf_printf(&temporary, "%s/latest.json", directory);
+	file_sweep(temporary.data);
+	buf_clear(&temporary);
 	buf_printf(&temporary, "%s/catalog.jsonl.zst", directory);
+	file_sweep(temporary.data);
 	s.file = file_begin(temporary.data, 0644, c->err);
 	buf_fini(&temporary);
 	if (!s.file)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/json.h"
@@ -256,14 +257,19 @@ int load_dump(const char *directory, int fd, const char *name, struct load_total
 {
 	if (file_exists(directory))
 		return err_at(e, ERR_USAGE, directory, 0, 0, "exists already; an import makes a new store: give --store DIR");
-	char *temporary = file_beside(directory);
-	int rc = build(temporary, fd, name, totals, e);
+	struct buf temporary = {0};
+	file_sweep(directory);
+	int held = file_begin_directory(directory, &temporary, e), rc = held < 0 ? -1 : 0;
 	if (rc == 0)
-		rc = file_sync_directory(temporary, e);
+		rc = build(temporary.data, fd, name, totals, e);
 	if (rc == 0)
-		rc = file_move_new(temporary, directory, e);
-	if (rc)
-		file_remove_tree(temporary);
-	free(temporary);
+		rc = file_sync_directory(temporary.data, e);
+	if (rc == 0)
+		rc = file_move_new(temporary.data, directory, e);
+	if (rc && held >= 0)
+		file_remove_tree(temporary.data);
+	if (held >= 0)
+		close(held);
+	buf_fini(&temporary);
 	return rc;
 }

@@ -1,6 +1,7 @@
 #include "store/rerun.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,7 +370,9 @@ static int publish(struct import *im, const struct batch_file *b)
 	snprintf(report, sizeof report, "{\"rows\":%u}", b->accepted);
 	record_put_report(&stream, slice_of(report));
 	int rc = fd < 0 ? err_errno(im->e, b->name, "cannot buffer") : file_write_all(fd, stream.data, stream.len, b->name, im->e);
-	if (rc == 0 && lseek(fd, 0, SEEK_SET) == 0)
+	if (rc == 0 && lseek(fd, 0, SEEK_SET) != 0)
+		rc = err_errno(im->e, b->name, "cannot rewind");
+	if (rc == 0)
 		rc = put_stream(im->st, fd, &options, &totals, im->e);
 	if (fd >= 0)
 		close(fd);
@@ -393,6 +396,19 @@ static int keep(struct import *im, const char *from, const char *folder, const c
 	buf_fini(&bytes);
 	buf_fini(&to);
 	return rc;
+}
+
+/* What an import that was killed left half written. */
+static void sweep(const struct store *st)
+{
+	static const char *const folders[] = {"evidence", "samples"};
+	struct buf path = {0};
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		buf_clear(&path);
+		buf_printf(&path, "%s/%s", st->directory, folders[i]);
+		file_sweep_directory(path.data);
+	}
+	buf_fini(&path);
 }
 
 static int take_file(struct import *im, const char *path)
@@ -442,7 +458,7 @@ static int each_file(struct import *im, const char *directory, int (*chosen)(con
 	struct dirent **names;
 	int count = scandir(directory, &names, chosen, alphasort), rc = 0;
 	if (count < 0)
-		return required ? err_errno(im->e, directory, "cannot read directory") : 0;
+		return required || errno != ENOENT ? err_errno(im->e, directory, "cannot read directory") : 0;
 	for (int i = 0; i < count; i++) {
 		struct buf path = {0};
 		buf_printf(&path, "%s/%s", directory, names[i]->d_name);
@@ -489,6 +505,7 @@ int rerun_import(struct store *st, const char *config, const char *directory, st
 	buf_printf(&samples, "%s/samples", directory);
 	im.signers = signers_load(signers.data, e);
 	int rc = im.signers ? catalog_attach(&im.c, st, e) : -1;
+	sweep(st);
 	if (rc == 0)
 		rc = each_file(&im, directory, is_evidence, take_file, true);
 	if (im.signers)

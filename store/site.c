@@ -74,21 +74,29 @@ int site_shard_end(struct site *s, struct buf *out, const char *name)
 	return rc;
 }
 
+/* Makes a folder of the site and clears away what exports that were killed left in it. */
+static int make_folder(struct buf *path, struct err *e)
+{
+	int rc = file_make_dirs(path->data, e);
+	file_sweep_directory(path->data);
+	buf_clear(path);
+	return rc;
+}
+
 static int make_folders(struct site *s)
 {
 	static const char *const plain[] = {"assets", "data", "operations", "gpus", "providers"};
 	static const char *const sharded[] = {"runs", "cohorts", "trends"};
 	struct buf path = {0};
-	int rc = 0;
+	buf_str(&path, s->directory);
+	int rc = make_folder(&path, s->c->err);
 	for (size_t i = 0; i < sizeof plain / sizeof *plain && rc == 0; i++) {
-		buf_clear(&path);
 		buf_printf(&path, "%s/%s", s->directory, plain[i]);
-		rc = file_make_dirs(path.data, s->c->err);
+		rc = make_folder(&path, s->c->err);
 	}
 	for (size_t i = 0; i < sizeof sharded / sizeof *sharded * SHARDS && rc == 0; i++) {
-		buf_clear(&path);
 		buf_printf(&path, "%s/%s/%02x", s->directory, sharded[i / SHARDS], (unsigned)(i % SHARDS));
-		rc = file_make_dirs(path.data, s->c->err);
+		rc = make_folder(&path, s->c->err);
 	}
 	buf_fini(&path);
 	return rc;

@@ -235,6 +235,51 @@ static void test_newer_compares_the_times_of_writing(void **state)
 	}
 }
 
+static const char *in_root(const char *name)
+{
+	static char paths[4][512];
+	static int at;
+	char *full = paths[at++ % 4];
+	snprintf(full, sizeof paths[0], "%s/%s", root, name);
+	return full;
+}
+
+static void test_a_sweep_takes_what_dead_makers_left_and_nothing_else(void **state)
+{
+	(void)state;
+	struct err e = {0};
+	struct buf live_directory = {0};
+	static const char *const dead[] = {"a.tmp.1", "a.tmp.22"}, *const other[] = {"b.tmp.1", "a.tmp.x", "a.tmp.", "xa.tmp.1", "a"};
+	for (size_t i = 0; i < sizeof dead / sizeof *dead; i++)
+		assert_int_equal(file_write(in_root(dead[i]), "x", 1, 0444, &e), 0);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		assert_int_equal(file_write(in_root(other[i]), "x", 1, 0644, &e), 0);
+	assert_int_equal(file_make_dirs(in_root("a.tmp.333/deep/er"), &e), 0);
+	assert_int_equal(file_write(in_root("a.tmp.333/deep/file"), "x", 1, 0444, &e), 0);
+	struct file_out *live = file_begin(in_root("a"), 0644, &e);
+	assert_non_null(live);
+	int fd = file_begin_directory(in_root("c"), &live_directory, &e);
+	assert_true(fd >= 0);
+	file_sweep(in_root("a"));
+	file_sweep(in_root("c"));
+	for (size_t i = 0; i < sizeof dead / sizeof *dead; i++)
+		assert_false(file_exists(in_root(dead[i])));
+	assert_false(file_exists(in_root("a.tmp.333")));
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		assert_true(file_exists(in_root(other[i])));
+	assert_true(file_exists(live_directory.data));
+	assert_int_equal(file_commit(live, &e), 0); /* its temporary was still there */
+	file_sweep_directory(root);
+	assert_false(file_exists(in_root("b.tmp.1")));
+	assert_true(file_exists(in_root("a")));
+	assert_true(file_exists(live_directory.data));
+	close(fd);
+	file_sweep(in_root("c"));
+	assert_false(file_exists(live_directory.data));
+	assert_int_equal(e.code, 0);
+	buf_fini(&live_directory);
+}
+
 static void test_closed_standard_streams_are_held(void **state)
 {
 	(void)state;
@@ -265,6 +310,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_errors_tell_what_was_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_lock_is_held_once_and_dies_with_its_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer_compares_the_times_of_writing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_sweep_takes_what_dead_makers_left_and_nothing_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_standard_streams_are_held, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
