@@ -41,34 +41,39 @@ int store_error(struct store *st, int rc, const char *what, struct err *e)
 	return err_at(e, code, st->file, 0, 0, "%s: %s", what, mdb_strerror(rc));
 }
 
-static int read_meta(int fd, off_t at, struct meta_page *m)
+/* 1 when there is a page of account at `at`, 0 when there is something else, -1 when it cannot be read. */
+static int read_meta(struct store *st, int fd, off_t at, struct meta_page *m, struct err *e)
 {
-	return pread(fd, m, sizeof *m, at) == (ssize_t)sizeof *m && m->magic == LMDB_MAGIC && m->version == LMDB_VERSION ? 0 : -1;
+	ssize_t got = pread(fd, m, sizeof *m, at);
+	if (got < 0)
+		return err_errno(e, st->file, "cannot read");
+	return got == (ssize_t)sizeof *m && m->magic == LMDB_MAGIC && m->version == LMDB_VERSION;
 }
 
 /* Reading a map beyond the end of its file is a bus error, so a file is measured against its own account before it is mapped:
  * the account first, since a writer lengthens the file before it accounts for more. */
 static int check_length(struct store *st, struct err *e)
 {
-	struct meta_page first, second, *newest = NULL;
+	struct meta_page first, second;
 	struct stat info;
 	int fd = open(st->file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_errno(e, st->file, "cannot open");
-	bool first_ok = read_meta(fd, 0, &first) == 0;
-	bool second_ok = read_meta(fd, first_ok ? first.trees[0].page_size : 4096, &second) == 0;
-	int rc = fstat(fd, &info) ? err_errno(e, st->file, "cannot stat") : 0;
-	if (rc == 0 && info.st_size > 0) {
-		newest = first_ok && (!second_ok || first.transaction >= second.transaction) ? &first : second_ok ? &second : NULL;
-		uint32_t page_size = first.trees[0].page_size;
-		if (!newest || !first_ok || !second_ok || page_size < 512 || page_size > 65536 || page_size != second.trees[0].page_size)
-			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "not a catalog, or damaged: its first pages are unreadable; restore a backup");
-		else if (newest->last_page >= (uint64_t)info.st_size / page_size)
-			rc = err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: %lld bytes long, but its own account says %llu; restore a backup",
-				    (long long)info.st_size, (unsigned long long)((newest->last_page + 1) * page_size));
-	}
+		return err_errno(e, st->file, "cannot open");
+	int one = read_meta(st, fd, 0, &first, e), two = one == 1 ? read_meta(st, fd, first.trees[0].page_size, &second, e) : one;
+	int rc = one < 0 || two < 0 ? -1 : fstat(fd, &info) ? err_errno(e, st->file, "cannot stat") : 0;
 	close(fd);
-	return rc;
+	if (rc)
+		return rc;
+	uint32_t page_size = first.trees[0].page_size;
+	if (info.st_size == 0)
+		return err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: an empty file; restore a backup, or remove it if nothing was ever published");
+	if (one == 0 || two == 0 || page_size < 512 || page_size > 65536 || page_size != second.trees[0].page_size)
+		return err_at(e, ERR_CORRUPT, st->file, 0, 0, "not a catalog, or damaged: its first pages are unreadable; restore a backup");
+	const struct meta_page *newest = first.transaction >= second.transaction ? &first : &second;
+	if (newest->last_page >= (uint64_t)info.st_size / page_size)
+		return err_at(e, ERR_CORRUPT, st->file, 0, 0, "damaged: %lld bytes long, but its own account says %llu; restore a backup",
+			      (long long)info.st_size, (unsigned long long)((newest->last_page + 1) * page_size));
+	return 0;
 }
 
 /* LMDB needs a shared map and locks that work. */
@@ -95,28 +100,30 @@ static size_t map_size_for(size_t used)
 	return size;
 }
 
-static int open_environment(struct store *st, enum store_mode mode, struct err *e)
+/* The environment at `path`, in a map of `map_size` bytes (0: as long as the file). Returns what LMDB does. */
+static int open_map(struct store *st, const char *path, unsigned flags, size_t map_size)
 {
-	struct stat info;
-	unsigned flags = MDB_NOTLS | (mode == STORE_WRITE ? 0 : MDB_RDONLY);
-	size_t used = stat(st->file, &info) == 0 ? (size_t)info.st_size : 0;
 	int rc = mdb_env_create(&st->env);
 	if (rc == 0)
 		rc = mdb_env_set_maxdbs(st->env, TABLES);
 	if (rc == 0)
 		rc = mdb_env_set_maxreaders(st->env, READERS_MAX);
-	if (rc == 0)
-		rc = mdb_env_set_mapsize(st->env, map_size_for(used));
-	if (rc == 0)
-		rc = mdb_env_open(st->env, st->directory, flags, 0644);
+	if (rc == 0 && map_size)
+		rc = mdb_env_set_mapsize(st->env, map_size);
+	return rc ? rc : mdb_env_open(st->env, path, MDB_NOTLS | flags, 0644);
+}
+
+static int open_environment(struct store *st, enum store_mode mode, struct err *e)
+{
+	struct stat info;
+	unsigned flags = mode == STORE_WRITE ? 0 : MDB_RDONLY;
+	if (stat(st->file, &info) != 0)
+		return err_errno(e, st->file, "cannot stat");
+	int rc = open_map(st, st->directory, flags, map_size_for((size_t)info.st_size));
 	if (mode != STORE_WRITE && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
 		mdb_env_close(st->env);
 		st->env = NULL;
-		rc = mdb_env_create(&st->env);
-		if (rc == 0)
-			rc = mdb_env_set_maxdbs(st->env, TABLES);
-		if (rc == 0)
-			rc = mdb_env_open(st->env, st->directory, flags | MDB_NOLOCK, 0644);
+		rc = open_map(st, st->directory, flags | MDB_NOLOCK, 0);
 	}
 	return rc ? store_error(st, rc, "cannot open catalog", e) : 0;
 }
@@ -222,15 +229,46 @@ static int lock_for_writing(struct store *st, struct err *e)
 	return st->lock < 0 ? -1 : 0;
 }
 
+/* A new catalog gets its name when it is whole, so that a disk that is full meanwhile, or a kill, leaves none. */
+static int make_catalog(struct store *st, struct err *e)
+{
+	struct buf directory = {0};
+	file_sweep(st->file);
+	int held = file_begin_directory(st->file, &directory, e);
+	if (held < 0) {
+		buf_fini(&directory);
+		return -1;
+	}
+	struct store made = {.directory = directory.data, .file = join(directory.data, "data.mdb"), .lock = -1, .writable = true};
+	int rc = open_map(&made, made.directory, MDB_NOLOCK, MAP_MIN);
+	rc = rc ? store_error(&made, rc, "cannot make catalog", e) : 0;
+	if (rc == 0)
+		rc = open_tables(&made, STORE_WRITE, e) || check_schema(&made, STORE_WRITE, e) ? -1 : 0;
+	mdb_env_close(made.env);
+	if (rc == 0 && rename(made.file, st->file) != 0)
+		rc = err_errno(e, st->file, "cannot rename into place");
+	if (rc == 0)
+		rc = file_sync_parent(st->file, e);
+	file_remove_tree(directory.data);
+	close(held);
+	free(made.file);
+	buf_fini(&directory);
+	return rc;
+}
+
 int store_open(struct store *st, const char *directory, enum store_mode mode, struct err *e)
 {
 	int dead;
 	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE};
 	if (mode == STORE_WRITE && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
 		return -1;
-	if (mode != STORE_WRITE && access(st->file, F_OK) != 0)
-		return err_at(e, errno == EACCES ? ERR_NOPERM : ERR_NOTFOUND, directory, 0, 0,
-			      "no store here (%s): run `ki nightly` first or give --store DIR", strerror(errno));
+	bool there = access(st->file, F_OK) == 0;
+	if (!there && err_code_of(errno) != ERR_NOTFOUND)
+		return err_errno(e, st->file, "cannot reach");
+	if (!there && mode != STORE_WRITE)
+		return err_at(e, ERR_NOTFOUND, directory, 0, 0, "no store here (%s): run `ki nightly` first or give --store DIR", strerror(errno));
+	if (!there && make_catalog(st, e))
+		return -1;
 	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, mode, e))
 		return -1;
 	mdb_reader_check(st->env, &dead);

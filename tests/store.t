@@ -300,7 +300,7 @@ else
 	publish "$D/l01" $FIXTURES/day-1/input.csv
 	before=$(dump "$D/l01")
 	"$B/bin/ki-normalize" --quiet "$big" | (ulimit -v 900000 && "$B/bin/ki-store" --store "$D/l01" put 2>"$D/err")
-	is "$? $(dump "$D/l01")" "74 $before" 'L01: a map that does not fit is refused, the store as before'
+	is "$? $(dump "$D/l01")" "75 $before" 'L01: a map that does not fit is refused, the store as before'
 	put "$D/l01" "$big"
 	is "$? $(runs "$D/l01")" '0 20003' 'L01: with room it succeeds'
 	clean "$D/l01" 'L01: and is clean'
