@@ -317,7 +317,7 @@ int file_make_dirs(const char *path, struct err *e)
 
 bool file_exists(const char *path)
 {
-	return access(path, F_OK) == 0;
+	return access(path, F_OK) == 0 || err_code_of(errno) != ERR_NOTFOUND;
 }
 
 int file_move_new(const char *from, const char *to, struct err *e)

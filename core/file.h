@@ -40,6 +40,7 @@ int file_sync_parent(const char *path, struct err *e);
 
 /* Makes a directory and its missing parents, mode 0755 whatever the umask says. */
 int file_make_dirs(const char *path, struct err *e);
+/* False only when it is sure that nothing is there: what cannot be looked at is left to whoever opens it, who can say why. */
 bool file_exists(const char *path);
 /* Syncs a directory, so that what it names survives. */
 int file_sync_directory(const char *path, struct err *e);

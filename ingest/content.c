@@ -15,9 +15,12 @@ int content_open(struct content_reader *r, const struct content *c, struct err *
 	r->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
 		return err_errno(e, c->path, "cannot open");
-	if (fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+	int rc = fstat(r->fd, &st) != 0 ? err_errno(e, c->path, "cannot stat")
+	       : S_ISREG(st.st_mode)    ? 0
+					: err_at(e, ERR_DATA, c->path, 0, 0, "not a regular file");
+	if (rc) {
 		content_close(r);
-		return err_at(e, ERR_DATA, c->path, 0, 0, "not a regular file");
+		return rc;
 	}
 	buf_reserve(&r->block, CONTENT_BLOCK);
 	return 0;

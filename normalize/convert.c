@@ -335,7 +335,9 @@ static int convert_rows(struct converter *cv, struct input *in, struct err *e)
 static int finish_file(struct converter *cv, struct input *in, int fd, const struct stat *before, struct err *e)
 {
 	struct stat after;
-	if (fstat(fd, &after) || after.st_size != before->st_size || after.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	if (fstat(fd, &after))
+		return err_errno(e, in->source->path, "cannot stat");
+	if (after.st_size != before->st_size || after.st_mtim.tv_sec != before->st_mtim.tv_sec ||
 	    after.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
 		return err_at(e, ERR_DATA, in->source->path, 0, 0, "changed while it was read");
 	if (cv->mode == CONVERT_WIRE) {
@@ -366,7 +368,9 @@ static int convert_open_file(struct converter *cv, struct input *in, int fd, str
 	struct arena names = {0};
 	struct stat st;
 	int rc = -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+	if (fstat(fd, &st))
+		return err_errno(e, in->source->path, "cannot stat");
+	if (!S_ISREG(st.st_mode))
 		return err_at(e, ERR_DATA, in->source->path, 0, 0, "not a regular file");
 	if (hash_file(fd, in->source, &snapshot, e))
 		return -1;

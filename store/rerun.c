@@ -387,7 +387,10 @@ static int keep(struct import *im, const char *from, const char *folder, const c
 	buf_printf(&to, "%s/%s", im->st->directory, folder);
 	int rc = file_make_dirs(to.data, im->e);
 	buf_printf(&to, "/%s", name);
-	if (rc == 0 && !file_exists(to.data)) {
+	bool there = access(to.data, F_OK) == 0;
+	if (rc == 0 && !there && errno != ENOENT)
+		rc = err_errno(im->e, to.data, "cannot look at");
+	if (rc == 0 && !there) {
 		rc = file_read(from, EVIDENCE_MAX, &bytes, im->e);
 		if (rc == 0)
 			rc = file_write(to.data, bytes.data, bytes.len, 0444, im->e);

@@ -233,7 +233,6 @@ static int lock_for_writing(struct store *st, struct err *e)
 static int make_catalog(struct store *st, struct err *e)
 {
 	struct buf directory = {0};
-	file_sweep(st->file);
 	int held = file_begin_directory(st->file, &directory, e);
 	if (held < 0) {
 		buf_fini(&directory);
@@ -262,6 +261,8 @@ int store_open(struct store *st, const char *directory, enum store_mode mode, st
 	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE};
 	if (mode == STORE_WRITE && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
 		return -1;
+	if (mode == STORE_WRITE)
+		file_sweep(st->file);
 	bool there = access(st->file, F_OK) == 0;
 	if (!there && err_code_of(errno) != ERR_NOTFOUND)
 		return err_errno(e, st->file, "cannot reach");
