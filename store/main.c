@@ -455,14 +455,19 @@ static int read_check(struct catalog *c, struct options *o)
 }
 
 /* The shape first: what is read after it is read through pointers that hold. */
-static int verb_check(struct options *o, struct err *e)
+static int prove_pages(struct options *o, FILE *out, struct err *e)
 {
 	struct pages_totals pages;
-	if (pages_check(o->store, o->json ? stderr : stdout, &pages, NULL, e))
+	if (pages_check(o->store, out, &pages, NULL, e))
 		return -1;
 	if (pages.problems)
 		return err_at(e, ERR_CORRUPT, o->store, 0, 0, "data.mdb is damaged in %llu places; restore a backup", (unsigned long long)pages.problems);
-	return with_catalog(o, e, read_check);
+	return 0;
+}
+
+static int verb_check(struct options *o, struct err *e)
+{
+	return prove_pages(o, o->json ? stderr : stdout, e) ? -1 : with_catalog(o, e, read_check);
 }
 
 /* Some formats are the whole catalog, always. */
@@ -548,6 +553,8 @@ static int verb_export(struct options *o, struct err *e)
 static int verb_backup(struct options *o, struct err *e)
 {
 	struct store st;
+	if (prove_pages(o, stderr, e)) /* a copy of damage is no backup */
+		return -1;
 	int rc = store_open(&st, o->store, STORE_READ, e);
 	if (rc == 0)
 		rc = backup_store(&st, o->names[0], e);

@@ -12,6 +12,7 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "store/guard.h"
 #include "store/seal.h"
 #include "store/upgrade.h"
 
@@ -272,6 +273,7 @@ int store_open(struct store *st, const char *directory, enum store_mode mode, st
 		return -1;
 	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, mode, e))
 		return -1;
+	guard(st->env, st->file);
 	mdb_reader_check(st->env, &dead);
 	if (mode == STORE_BARE)
 		return 0;
