@@ -349,14 +349,10 @@ void file_remove_tree(const char *path)
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-bool file_newer(const char *path, const char *other)
+bool file_same_time(const char *path, const char *other)
 {
 	struct stat a, b;
-	if (stat(path, &a) != 0)
-		return false;
-	if (stat(other, &b) != 0 || a.st_mtim.tv_sec > b.st_mtim.tv_sec)
-		return true;
-	return a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec > b.st_mtim.tv_nsec;
+	return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 int file_lock(const char *path, struct err *e)

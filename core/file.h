@@ -49,8 +49,8 @@ int file_sync_directory(const char *path, struct err *e);
 int file_move_new(const char *from, const char *to, struct err *e);
 /* Removes a file or a tree as well as it can. */
 void file_remove_tree(const char *path);
-/* Whether `path` was last written after `other`; a missing file is older than any. */
-bool file_newer(const char *path, const char *other);
+/* Whether two files are there with the same time of last change. */
+bool file_same_time(const char *path, const char *other);
 /* Writes all of `len` bytes to a descriptor. */
 int file_write_all(int fd, const void *data, size_t len, const char *name, struct err *e);
 /* Takes an exclusive lock that dies with the process: ERR_TEMP when another holds it. Returns the descriptor or -1. */

@@ -192,6 +192,8 @@ static void build_commands(struct night *n, struct command c[STAGES])
 		command_add(&c[INGEST], "--recheck");
 	if (o->backfill)
 		command_add(&c[INGEST], "--backfill");
+	if (o->dry_run && !is_live(o)) /* named files are read where they are; what is fetched must be kept to be read */
+		command_add(&c[INGEST], "--dry-run");
 	command_add(&c[INGEST], "--quiet");
 	add_pair(&c[NORMALIZE], "--sources", "-");
 	command_add(&c[NORMALIZE], "--quiet");
@@ -277,8 +279,9 @@ static int run_export(struct night *n, struct err *e)
 	struct command c = {0};
 	struct buf path = {0};
 	const char *catalog = in_store(n, "data.mdb");
-	/* A night that was killed between publishing and exporting leaves a dump older than the catalog. */
-	bool fresh = file_newer(arena_printf(&n->arena, "%s/latest.json", export_directory(n)), catalog);
+	/* A night that was killed between publishing and exporting leaves the dump of another state; an export gives latest.json the time of
+	 * the state that it read, so that a clock that is set back hides nothing. */
+	bool fresh = file_same_time(arena_printf(&n->arena, "%s/latest.json", export_directory(n)), catalog);
 	if (n->o.dry_run || (json_array_size(n->publications) == 0 && fresh) || !file_exists(catalog))
 		return 0;
 	start_command(n, &c, PUT);
@@ -395,8 +398,11 @@ static int night(struct night *n, struct err *e)
 	file_sweep(in_store(n, "report.json"));
 	if (write_published(n, e) || run_pipeline(n, e))
 		return -1;
+	int stages = exit_code(n);
 	bool exported = run_export(n, e) == 0; /* what was published is reported all the same */
-	int code = exported ? exit_code(n) : (int)e->code;
+	if (!exported && stages > ERR_PARTIAL)
+		*e = (struct err){.code = (enum err_code)stages}; /* what failed first counts, and has been told */
+	int code = exported ? stages : (int)e->code;
 	json_t *report = report_json(n, code);
 	int rc = keep_report(n, report, e);
 	json_decref(report);

@@ -1,7 +1,9 @@
 #include "store/export.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 #include "core/file.h"
@@ -241,7 +243,8 @@ static int newest_date(struct catalog *c, char out[11])
 	return p ? 0 : -1;
 }
 
-static int write_latest(const char *directory, const char *name, const struct digest *d, const struct sink *s, struct err *e)
+/* Its time is that of the state it was made from (core/nightly.c looks). */
+static int write_latest(const struct catalog *c, const char *directory, const char *name, const struct digest *d, const struct sink *s, struct err *e)
 {
 	struct buf path = {0}, text = {0};
 	char sha256[DIGEST_TEXT + 1], now[WHEN_TEXT + 1];
@@ -251,6 +254,8 @@ static int write_latest(const char *directory, const char *name, const struct di
 	buf_printf(&text, "{\"file\":\"%s\",\"generatedAt\":\"%s\",\"lines\":%llu,\"sha256\":\"%s\",\"sizeBytes\":%llu}\n", name, now,
 		   (unsigned long long)s->lines, sha256, (unsigned long long)s->size_bytes);
 	int rc = file_write(path.data, text.data, text.len, 0644, e);
+	if (rc == 0 && utimensat(AT_FDCWD, path.data, (const struct timespec[2]){c->st.changed, c->st.changed}, 0) != 0)
+		rc = err_errno(e, path.data, "cannot set time");
 	buf_fini(&path);
 	buf_fini(&text);
 	return rc;
@@ -271,7 +276,7 @@ static int finish_file(struct catalog *c, struct sink *s, const char *directory,
 		s->file = NULL;
 	}
 	if (rc == 0)
-		rc = write_latest(directory, name.data, &d, s, c->err);
+		rc = write_latest(c, directory, name.data, &d, s, c->err);
 	buf_fini(&name);
 	*path = full.data;
 	return rc;

@@ -120,6 +120,7 @@ static int open_environment(struct store *st, enum store_mode mode, struct err *
 	unsigned flags = mode == STORE_WRITE ? 0 : MDB_RDONLY;
 	if (stat(st->file, &info) != 0)
 		return err_errno(e, st->file, "cannot stat");
+	st->changed = info.st_mtim;
 	int rc = open_map(st, st->directory, flags, map_size_for((size_t)info.st_size));
 	if (mode != STORE_WRITE && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
 		mdb_env_close(st->env);

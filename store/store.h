@@ -25,6 +25,7 @@ struct store {
 	char *directory, *file; /* file: DIR/data.mdb */
 	int lock;               /* of DIR/write.lock while open for writing */
 	bool writable;
+	struct timespec changed; /* the file's time of last change before it was opened: what is read is of then or later */
 };
 
 /* Opens DIR, for STORE_WRITE making it when it is missing. Errors: ERR_NOTFOUND no store there, ERR_CORRUPT file shorter than

@@ -27,6 +27,7 @@ night --snapshot $FIXTURES/example/input.csv --commit $SHA1 --dry-run
 is "$rc $(cat "$D/out")" '0 ki nightly: would publish committed 111111111111: 22 rows, 22 runs, 22 new, 0 rejected, 0 conflicts' 'a dry run tells what it would publish'
 is "$("$KI" list --store "$S" 2>/dev/null | wc -l | tr -d ' ') $(find "$S" -name 'report.json' -o -name 'catalog-*' | wc -l | tr -d ' ')" '0 0' \
 	'and publishes, exports and reports nothing'
+is "$(find "$S/snapshots" -type f | wc -l | tr -d ' ')" 0 'nor does it keep anything of a named file'
 night --snapshot $FIXTURES/example/input.csv --commit $SHA1
 is "$rc $(sed 's/; .*//' "$D/out")" '0 ki nightly: committed 111111111111: 22 rows, 22 runs, 22 new, 0 rejected, 0 conflicts' 'a night ends with one line'
 is "$(sed 's/.*; //' "$D/out")" "$S/export/$(jq -r .file "$S/export/latest.json")" 'which names the dump'
@@ -80,6 +81,16 @@ is "$rc $(sed 's/.*nothing new.*/nothing new/' "$D/out") $([ "$(exported "$S")" 
 changed=$(stat -c %Y.%Z "$S/data.mdb" "$S/export/latest.json")
 night --snapshot $FIXTURES/day-1/input.csv --commit $SHA1
 is "$(stat -c %Y.%Z "$S/data.mdb" "$S/export/latest.json")" "$changed" 'and the night after that touches neither catalog nor dump'
+before=$(exported "$S")
+touch -d '2099-01-01' "$S/export/latest.json" # made before the clock was set back
+row 1024 0.7 '2026-03-01 00:00:00' >"$D/one.row"
+{ header; cat "$D/one.row"; } >"$D/one.csv"
+put "$S" "$D/one.csv"
+night --snapshot $FIXTURES/day-1/input.csv --commit $SHA1
+is "$rc $([ "$(exported "$S")" != "$before" ] && echo changed)" '0 changed' 'so it is when the clock was set back in between'
+KI_NOW=1999-01-01T00:00:00Z night --quiet --snapshot "$D/one.csv" --commit $SHA3
+is "$rc $(cat "$D/out" "$D/err") $("$KI" log --store "$S" | wc -l | tr -d ' ')" '0  4' 'a night whose clock is years behind publishes as any other'
+clean "$S" 'and the store is clean'
 
 # --- a year of nights (S05) -------------------------------------------------------------------------------------------------------------
 nights=${LONG:+365}

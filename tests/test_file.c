@@ -212,26 +212,26 @@ static void set_time(const char *name, time_t seconds, long nanoseconds)
 	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
-static void test_newer_compares_the_times_of_writing(void **state)
+static void test_two_files_have_the_same_time_to_the_nanosecond_or_not(void **state)
 {
 	(void)state;
 	struct err e = {0};
 	char other[300];
 	snprintf(other, sizeof other, "%s/other", root);
-	assert_false(file_newer(path, other));
+	assert_false(file_same_time(path, other));
 	assert_int_equal(file_write(path, "x", 1, 0644, &e), 0);
-	assert_true(file_newer(path, other));
-	assert_false(file_newer(other, path));
+	assert_false(file_same_time(path, other));
+	assert_false(file_same_time(other, path));
 	assert_int_equal(file_write(other, "x", 1, 0644, &e), 0);
 	static const struct {
 		time_t a, b;
 		long a_ns, b_ns;
-		bool newer;
-	} cases[] = {{100, 99, 0, 999, true}, {99, 100, 999, 0, false}, {100, 100, 2, 1, true}, {100, 100, 1, 2, false}, {100, 100, 1, 1, false}};
+		bool same;
+	} cases[] = {{100, 99, 0, 0, false}, {99, 100, 999, 999, false}, {100, 100, 2, 1, false}, {100, 100, 1, 1, true}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		set_time(path, cases[i].a, cases[i].a_ns);
 		set_time(other, cases[i].b, cases[i].b_ns);
-		assert_int_equal(file_newer(path, other), cases[i].newer);
+		assert_int_equal(file_same_time(path, other), cases[i].same);
 	}
 }
 
@@ -309,7 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_file_over_the_limit_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors_tell_what_was_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_lock_is_held_once_and_dies_with_its_process, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_newer_compares_the_times_of_writing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_files_have_the_same_time_to_the_nanosecond_or_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_sweep_takes_what_dead_makers_left_and_nothing_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_standard_streams_are_held, setup, teardown),
 	};
