@@ -211,6 +211,11 @@ static int convert_sources(struct run *run)
 		if (run->first.code == ERR_NONE)
 			run->first = e;
 	}
+	if (rc == 0 && ferror(stdin)) { /* an end that is none */
+		rc = -1;
+		run->first = (struct err){0};
+		err_errno(&run->first, "standard input", "cannot read");
+	}
 	free(line);
 	arena_fini(&a);
 	return rc;
