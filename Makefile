@@ -72,6 +72,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/kernelindex/config
 	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 config/*.json $(DESTDIR)$(PREFIX)/share/kernelindex/config
+	install -m 755 verify/capture.py $(DESTDIR)$(PREFIX)/share/kernelindex
 
 clean:
 	rm -rf $(B)

@@ -16,10 +16,13 @@ static void usage(FILE *out)
 	fputs("usage: ki verify RUN… | --flagged | FILTER…   plan, run on this machine's GPU, import\n"
 	      "       ki verify plan [RUN…|--flagged|FILTER…] job lines on standard output, for a GPU host\n"
 	      "       ki verify run JOBS --out DIR --key FILE on the GPU host: no store needed\n"
+	      "       ki verify --campaign JOBS --out DIR     a long list in batches, within --hours, --shard I/N; goes on where it stopped\n"
 	      "       ki verify import DIR                    signed evidence back into the store\n"
 	      "       ki verify replay EVIDENCE…              recompute verdicts, no GPU needed (also: --replay)\n"
 	      "       ki verify keygen FILE                   make a signing key; prints its entry for config/signers.json\n"
 	      "       ki verify cosign EVIDENCE --key FILE, ki verify gpu-info\n\n"
+	      "plan --runner upstream asks for the record's own code, which verify/capture.py captures and run --bundles DIR replays;\n"
+	      "plan --by-doubt puts flagged runs first, then leaders.\n"
 	      "  --key FILE     signing key (default: $KI_KEY)\n"
 	      "  --out DIR      where evidence goes (default: verify/<time> in the store)\n"
 	      "  --device cpu   check references and contracts; times nothing, publishes nothing\n"
@@ -31,7 +34,7 @@ static void usage(FILE *out)
 static const struct step {
 	const char *name, *program, *word;
 } steps[] = {
-	{"plan", "ki-store", "plan"},	  {"import", "ki-store", "import"},	{"run", "ki-verify", "run"},	   {"replay", "ki-verify", "replay"},
+	{"plan", "ki-store", "plan"},	  {"import", "ki-store", "import"},	{"run", "ki-verify", "run"},	   {"--campaign", "ki-verify", "campaign"}, {"replay", "ki-verify", "replay"},
 	{"--replay", "ki-verify", "replay"}, {"keygen", "ki-verify", "keygen"}, {"cosign", "ki-verify", "cosign"}, {"gpu-info", "ki-verify", "gpu-info"},
 };
 

@@ -36,11 +36,11 @@
 #include "store/trend.h"
 
 struct options {
-	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to, *key, *undo;
+	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to, *key, *undo, *runner;
 	const char *codes[FLAG_CODES]; /* as given; which they may be is the verb's to say */
 	int code_count;
 	struct list_options list;
-	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged;
+	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged, by_doubt;
 	double measure; /* nights */
 	double max_age_hours;
 	struct digest run, entry; /* what an entry is about, and which it undoes */
@@ -376,7 +376,10 @@ static int read_plan(struct catalog *c, struct options *o)
 	for (int i = 0; i < o->name_count && rc == 0; i++)
 		rc = catalog_find_one(c, o->names[i], &runs[i]);
 	struct plan_options options = {.config = home_config(&a, o->config, c->err), .filter = &o->list.filter, .runs = o->name_count ? runs : NULL,
-				       .run_count = (size_t)o->name_count, .flagged = o->flagged, .limit = o->list.limit};
+				       .run_count = (size_t)o->name_count, .flagged = o->flagged, .by_doubt = o->by_doubt, .limit = o->list.limit,
+				       .upstream = o->runner && strcmp(o->runner, "upstream") == 0};
+	if (rc == 0 && o->runner && !options.upstream && strcmp(o->runner, "native") != 0)
+		rc = err_set(c->err, ERR_USAGE, "--runner is native or upstream, not %s", o->runner);
 	if (rc == 0)
 		rc = flag_codes(o, &options.flag_codes, c->err);
 	if (rc == 0)
@@ -602,7 +605,7 @@ static const struct verb verbs[] = {
 	{"note", "[RUN]", "a signed note on a run: --text TEXT --key FILE, or --undo ENTRY --key FILE", "text undo key", 0, 1, verb_note},
 	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", FILTERS " case channel from to ascii measure", 0, 1, verb_trend},
 	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", "since last limit", 0, 0, verb_report},
-	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", FILTERS " flagged code limit", 0, -1, verb_plan},
+	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", FILTERS " flagged by-doubt code limit runner", 0, -1, verb_plan},
 	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", "", 1, 1, verb_import},
 	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", "max-age", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
@@ -640,7 +643,7 @@ static void version(void)
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
-       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_CASE, OPT_FROM, OPT_TO,
+       OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_BY_DOUBT, OPT_RUNNER, OPT_CASE, OPT_FROM, OPT_TO,
        OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
@@ -657,6 +660,7 @@ static const struct option long_options[] = {
 	{"events", no_argument, NULL, OPT_EVENTS},	   {"reason", required_argument, NULL, OPT_REASON},
 	{"clear", no_argument, NULL, OPT_CLEAR},	   {"code", required_argument, NULL, OPT_CODE},
 	{"flagged", no_argument, NULL, OPT_FLAGGED},
+	{"by-doubt", no_argument, NULL, OPT_BY_DOUBT},	   {"runner", required_argument, NULL, OPT_RUNNER},
 	{"withdrawn", no_argument, NULL, OPT_WITHDRAWN},   {"case", required_argument, NULL, OPT_CASE},
 	{"from", required_argument, NULL, OPT_FROM},	   {"to", required_argument, NULL, OPT_TO},
 	{"ascii", no_argument, NULL, OPT_ASCII},	   {"last", no_argument, NULL, OPT_LAST},
@@ -732,6 +736,8 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_KEY: o->key = value; return 0;
 	case OPT_UNDO: o->undo = value; return 0;
 	case OPT_FLAGGED: o->flagged = true; return 0;
+	case OPT_BY_DOUBT: o->by_doubt = true; return 0;
+	case OPT_RUNNER: o->runner = optarg; return 0;
 	case OPT_WITHDRAWN: o->list.withdrawn = true; return 0;
 	case OPT_CASE: o->text = value; return 0;
 	case OPT_FROM: o->from = value; return 0;

@@ -59,12 +59,29 @@ static json_t *gpu_json(const struct policy *p, struct catalog *c, const struct 
 	for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
 		if (policy_peak(p, parts->gpu, peaks[i]) > 0)
 			json_object_set_new(peak, peaks[i], json_real(policy_peak(p, parts->gpu, peaks[i])));
+	if (json_object_get(hardware, "memoryBytes"))
+		json_object_set(out, "memoryBytes", json_object_get(hardware, "memoryBytes"));
 	json_object_set_new(out, "peak", peak);
 	json_decref(environment);
 	return out;
 }
 
-static json_t *job_json(const struct policy *p, struct catalog *c, const struct view *v)
+/* Whose code the record ran: the commit of a drop, else the release that the row names. */
+static json_t *source_json(const struct view *v)
+{
+	static const struct {
+		const char *label, *name;
+	} known[] = {{"upstream_commit", "commit"}, {"liger_version", "version"}};
+	json_t *source = json_pack("{s:s}", "package", "liger-kernel");
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		struct slice text = view_label(v, known[i].label);
+		if (text.len)
+			json_object_set_new(source, known[i].name, json_stringn(text.data, text.len));
+	}
+	return source;
+}
+
+static json_t *job_json(const struct policy *p, struct catalog *c, const struct view *v, bool upstream)
 {
 	const struct case_parts *parts = &v->m->c->parts;
 	char run[DIGEST_TEXT + 1], nonce[33];
@@ -75,7 +92,11 @@ static json_t *job_json(const struct policy *p, struct catalog *c, const struct 
 	json_object_set_new(job, "id", json_sprintf("%.12s-%.8s", run + 7, nonce));
 	json_object_set_new(job, "nonce", json_string(nonce));
 	json_object_set_new(job, "policy", json_string("verify-v1"));
-	json_object_set_new(job, "runner", json_string("native"));
+	json_object_set_new(job, "runner", json_string(upstream ? "upstream" : "native"));
+	if (upstream) {
+		json_object_set_new(job, "source", source_json(v));
+		json_object_set_new(job, "implementation", catalog_load(c, &parts->implementation));
+	}
 	json_object_set_new(job, "quantity", json_string("latency"));
 	const char *slash = memchr(parts->benchmark.data, '/', parts->benchmark.len);
 	json_object_set_new(job, "kernel", json_stringn(parts->benchmark.data, slash ? (size_t)(slash - parts->benchmark.data) : parts->benchmark.len));
@@ -102,19 +123,47 @@ static int put_json_line(const json_t *value, FILE *out, struct err *e)
 	return rc;
 }
 
-/* Which runs are wanted, by number. */
-static int mark_wanted(struct catalog *c, const struct plan_options *o, bool *wanted)
+/* What of a run decides whether and when it is planned, by number. */
+enum want { WANTED = 1, DOUBTED = 2 };
+
+static int mark_wanted(struct catalog *c, const struct plan_options *o, uint8_t *want)
 {
 	struct flags flags = {0};
 	struct flag_options options = {.config = o->config, .codes = o->flag_codes ? o->flag_codes : ~(1u << FLAG_ALIAS | 1u << FLAG_RECORD_CANDIDATE)};
 	for (size_t i = 0; i < o->run_count; i++)
-		wanted[o->runs[i]] = true;
-	if (!o->flagged)
+		want[o->runs[i]] |= WANTED;
+	if (!o->flagged && !o->by_doubt)
 		return 0;
 	int rc = flags_derive(c, &options, &flags);
 	for (size_t i = 0; i < flags.count && rc == 0; i++)
-		wanted[flags.items[i].run] = true;
+		want[flags.items[i].run] |= DOUBTED | (o->flagged ? WANTED : 0);
 	flags_fini(&flags);
+	return rc;
+}
+
+/* Doubt comes first, then what leads its group, then the rest. */
+static int turn_of(const struct view *v, uint8_t want)
+{
+	return want & DOUBTED ? 0 : v->m->rank == 1 ? 1 : 2;
+}
+
+/* Writes the jobs of one turn; all of them when `turn` is -1. */
+static int plan_turn(struct listing *l, const struct plan_options *o, const struct policy *p, const uint8_t *want, int turn, uint64_t *count, FILE *out)
+{
+	struct view v = {0};
+	struct err *e = l->c->err;
+	int rc = 0;
+	for (size_t i = 0; i < l->count && rc == 0 && (o->limit == 0 || *count < o->limit); i++) {
+		rc = listing_view(l, i, &v);
+		if (rc || (v.m->row.flags & RUN_WHOLE) || v.m->primary <= 0 || ((o->runs || o->flagged) && !(want[v.m->run] & WANTED)) ||
+		    (turn >= 0 && turn_of(&v, want[v.m->run]) != turn))
+			continue;
+		json_t *job = job_json(p, l->c, &v, o->upstream);
+		rc = e->code ? -1 : put_json_line(job, out, e);
+		json_decref(job);
+		++*count;
+	}
+	view_fini(&v);
 	return rc;
 }
 
@@ -122,24 +171,15 @@ int rerun_plan(struct catalog *c, const struct plan_options *o, uint64_t *count,
 {
 	struct policy policy;
 	struct listing l = {0};
-	struct view v = {0};
 	struct filter all = {.latency = true};
-	bool chosen = o->runs || o->flagged, *wanted = xcalloc(c->counts.runs + 1, sizeof *wanted);
+	uint8_t *want = xcalloc(c->counts.runs + 1, sizeof *want);
 	*count = 0;
-	int rc = policy_load(o->config, &policy, c->err) || mark_wanted(c, o, wanted) || listing_load(c, o->runs ? &all : o->filter, SORT_ID, &l) ? -1 : 0;
-	for (size_t i = 0; i < l.count && rc == 0 && (o->limit == 0 || *count < o->limit); i++) {
-		rc = listing_view(&l, i, &v);
-		if (rc || (v.m->row.flags & RUN_WHOLE) || v.m->primary <= 0 || (chosen && !wanted[v.m->run]))
-			continue;
-		json_t *job = job_json(&policy, c, &v);
-		rc = c->err->code ? -1 : put_json_line(job, out, c->err);
-		json_decref(job);
-		++*count;
-	}
-	view_fini(&v);
+	int rc = policy_load(o->config, &policy, c->err) || mark_wanted(c, o, want) || listing_load(c, o->runs ? &all : o->filter, SORT_ID, &l) ? -1 : 0;
+	for (int turn = o->by_doubt ? 0 : -1; turn < (o->by_doubt ? 3 : 0) && rc == 0; turn++)
+		rc = plan_turn(&l, o, &policy, want, turn, count, out);
 	listing_fini(&l);
 	policy_fini(&policy);
-	free(wanted);
+	free(want);
 	return rc;
 }
 
@@ -190,30 +230,33 @@ static bool digest_at(const json_t *o, const char *name, struct digest *out)
 	return digest_parse(text, strlen(text), out);
 }
 
-/* The case of a native rerun: the subject's work, by our kernel, under our protocol, here. */
-static void native_case(struct import *im, const struct case_parts *subject, const json_t *evidence, const json_t *run, const struct digest *project,
-			struct arena *a, struct buf *body, struct digest *digest)
+/* The case of a rerun: the subject's work, by our kernel or its own code, under our protocol, here. `project` is ours, NULL for its own. */
+static void rerun_case(const struct case_parts *subject, const json_t *evidence, const json_t *run, const struct digest *project, struct arena *a,
+		       struct buf *body, struct digest *digest)
 {
 	struct case_parts parts = *subject;
 	struct buf gpu = {0}, prefix = {0};
 	const json_t *spec = json_object_get(run, "spec");
 	const char *device = json_text_of(json_object_get(evidence, "host"), "device");
 	parts.gpu = slice_of(arena_strdup(a, device));
-	parts.provider = parts.provider_title = slice_of("kernelindex");
-	parts.project = *project;
+	if (project) {
+		parts.provider = parts.provider_title = slice_of("kernelindex");
+		parts.project = *project;
+	}
 	digest_at(spec, "implementationDigest", &parts.implementation);
 	digest_at(spec, "protocolDigest", &parts.protocol);
 	digest_at(spec, "environmentDigest", &parts.environment);
 	catalog_kebab(parts.gpu, &gpu);
 	buf_add(&prefix, parts.benchmark.data, parts.benchmark.len);
-	buf_printf(&prefix, "/kernelindex/%s/", gpu.data);
+	buf_char(&prefix, '/');
+	buf_add(&prefix, parts.provider.data, parts.provider.len);
+	buf_printf(&prefix, "/%s/", gpu.data);
 	buf_add(&prefix, parts.case_key.data, parts.case_key.len);
 	parts.external_prefix = (struct slice){arena_strndup(a, prefix.data, prefix.len), prefix.len};
 	record_case_body(&parts, body);
 	*digest = digest_of(body->data, body->len);
 	buf_fini(&gpu);
 	buf_fini(&prefix);
-	(void)im;
 }
 
 static const char *kind_of(const json_t *record)
@@ -225,7 +268,8 @@ static const char *kind_of(const json_t *record)
 static int put_records(struct import *im, const json_t *evidence, const struct case_parts *subject, struct digest *rerun)
 {
 	const json_t *run = NULL;
-	struct digest project = {{0}}, d;
+	struct digest project, d;
+	bool own_project = false;
 	struct buf body = {0}, text = {0};
 	struct arena a = {0};
 	size_t i;
@@ -235,8 +279,10 @@ static int put_records(struct import *im, const json_t *evidence, const struct c
 		buf_clear(&text);
 		if (json_canonical(json_object_get(record, "body"), &text, im->e) || !digest_at(record, "digest", &d))
 			rc = -1;
-		if (strcmp(kind_of(record), "SoftwareProject") == 0)
+		if (strcmp(kind_of(record), "SoftwareProject") == 0) {
 			project = d;
+			own_project = true;
+		}
 		if (strcmp(kind_of(record), "BenchmarkRun") == 0) {
 			run = json_object_get(record, "body");
 			*rerun = d;
@@ -246,7 +292,7 @@ static int put_records(struct import *im, const json_t *evidence, const struct c
 		}
 	}
 	if (rc == 0 && run) {
-		native_case(im, subject, evidence, run, &project, &a, &body, &d);
+		rerun_case(subject, evidence, run, own_project ? &project : NULL, &a, &body, &d);
 		record_put_case(&im->wire, (struct slice){body.data, body.len}, &d);
 		buf_clear(&text);
 		json_canonical(run, &text, im->e);

@@ -17,6 +17,8 @@ struct plan_options {
 	bool flagged;                /* only runs that carry a flag */
 	unsigned flag_codes;         /* of these codes; 0 for any but ALIAS and RECORD_CANDIDATE */
 	uint64_t limit;              /* 0: all */
+	bool by_doubt;               /* flagged runs first, then leaders of their groups, then the rest; else by external id */
+	bool upstream;               /* replay the record's own code; else this project's kernel */
 };
 /* Writes one job line a latency run that is not itself a rerun; `*count` of them. */
 int rerun_plan(struct catalog *c, const struct plan_options *options, uint64_t *count, FILE *out);

@@ -187,7 +187,7 @@ static struct ran *run(const char *how, double wall_seconds)
     struct ran *r = calloc(1, sizeof *r);
     struct err e = { 0 };
     struct buf line = { 0 };
-    struct batch_options options = { "cuda", "config", self, 5, 0, NULL, NULL };
+    struct batch_options options = { "cuda", "config", NULL, self, 5, 0, NULL, NULL };
     setenv("PLAY", how, 1);
     for (int i = 0; i < 2; i++) {
         struct job_text t = job_usual;

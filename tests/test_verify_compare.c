@@ -29,7 +29,7 @@ static struct compare_result check(int (*launch)(void *, const struct ki_call *)
     struct tensors t;
     struct compare_result r;
     struct err e = { 0 };
-    struct implementation by = launch ? (struct implementation){ launch, NULL } : compare_own(&place_host);
+    struct implementation by = launch ? (struct implementation){ .launch = launch } : compare_own(&place_host);
     assert_int_equal(tensors_init(&t, &place_host, &c, KI_BIT(pass), &e), 0);
     assert_int_equal(compare_pass(&t, pass, by, usual, 7, NULL, &r, &e), 0);
     tensors_fini(&t);
@@ -248,7 +248,7 @@ static void few_elements_are_allowed_a_few_ulps(void **state)
         for (int k = 0; k < KI_MAX_TENSORS; k++)
             by_tensor[k] = (struct tolerance){ 2, 1, few[i], 4 };
         assert_int_equal(tensors_init(&t, &place_host, &c, KI_BIT(KI_FORWARD), &e), 0);
-        assert_int_equal(compare_pass(&t, KI_FORWARD, (struct implementation){ first_loss_off, &ulps }, by_tensor, 7, NULL, &r, &e), 0);
+        assert_int_equal(compare_pass(&t, KI_FORWARD, (struct implementation){ .launch = first_loss_off, .state = &ulps }, by_tensor, 7, NULL, &r, &e), 0);
         assert_true(r.tensor[0].exact_max > 2 && r.tensor[0].exact_max < 8);
         tensors_fini(&t);
         assert_int_equal(r.status, expected[i]);

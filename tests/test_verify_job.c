@@ -87,16 +87,32 @@ static void what_cannot_run_here_is_unavailable_not_malformed(void **state)
 {
     (void)state;
     struct err e;
-    struct job j;
-    struct job_text t = job_usual;
     assert_int_equal(read_changed("\"kernel\":\"rms_norm\"", "\"kernel\":\"fused_moe\"", &e), ERR_UNAVAILABLE);
     assert_int_equal(read_changed("\"dtype\":\"bf16\"}", "\"dtype\":\"fp64\"}", &e), ERR_UNAVAILABLE);
     assert_string_equal(e.text, "no kernel here for tensors of fp64");
+    assert_int_equal(e.line, 3);
+}
+
+static void an_upstream_job_says_whose_code_the_record_ran(void **state)
+{
+    (void)state;
+    struct err e;
+    struct job j;
+    struct job_text t = job_usual;
     t.runner = "upstream";
     assert_int_equal(read_job(&t, &j, &e), -1);
-    assert_int_equal(e.code, ERR_UNAVAILABLE);
-    assert_string_equal(e.text, "this program has no upstream runner");
-    assert_int_equal(e.line, 3);
+    assert_string_equal(e.text, "source: names neither commit nor version");
+    t.extra = "\"source\":{\"version\":\"0.5.10\",\"commit\":\"main\"},";
+    assert_int_equal(read_job(&t, &j, &e), -1);
+    assert_string_equal(e.text, "source.commit: not 40 hex digits");
+    t.extra = "\"source\":{\"version\":\"0.5.10\"},";
+    assert_int_equal(read_job(&t, &j, &e), -1);
+    assert_string_equal(e.text, "implementation: missing");
+    t.extra = "\"source\":{\"version\":\"0.5.10\"},\"implementation\":{\"kind\":\"ImplementationRevision\"},";
+    assert_int_equal(read_job(&t, &j, &e), 0);
+    assert_false(j.native);
+    assert_string_equal(j.commit, "");
+    assert_string_equal(j.version, "0.5.10");
 }
 
 static void hostile_lines_are_refused_with_the_field(void **state)
@@ -187,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_job_is_read_whole),
         cmocka_unit_test(the_digest_of_a_job_does_not_depend_on_how_it_is_written),
         cmocka_unit_test(what_cannot_run_here_is_unavailable_not_malformed),
+        cmocka_unit_test(an_upstream_job_says_whose_code_the_record_ran),
         cmocka_unit_test(hostile_lines_are_refused_with_the_field),
         cmocka_unit_test(what_is_no_json_object_is_refused),
         cmocka_unit_test(a_line_that_nests_or_grows_without_end_is_refused),

@@ -13,8 +13,8 @@
 #include "verify/verdict.h"
 
 static const struct verdict_input honest = {
-    .median_ns = 100000, .p20_ns = 99500, .p80_ns = 100500, .samples = 500, .same_product = true, .timed = true, .gate = true,
-    .blocks = 5, .block_ns = { 100000, 100000, 100000, 100000, 100000 }, .t_dev_ns = 100000, .t_src_ns = 101000, .h_ns = 12000, .flush_ns = 82000,
+    .median_ns = 100000, .p20_ns = 99500, .p80_ns = 100500, .samples = 500, .same_product = true, .same_code = true, .timed = true,
+    .gate = true, .blocks = 5, .block_ns = { 100000, 100000, 100000, 100000, 100000 }, .t_dev_ns = 100000, .t_src_ns = 101000, .h_ns = 12000, .flush_ns = 82000,
 };
 
 static struct verdict_input scaled(double factor)
@@ -68,6 +68,19 @@ static void a_framework_of_unknown_version_is_never_refuted(void **state)
     in = scaled(1);
     in.framework = true;
     assert_int_equal(verdict_of(&in).code, VERDICT_CONFIRMED);
+}
+
+static void code_that_is_not_shown_to_be_the_records_settles_nothing_but_light(void **state)
+{
+    (void)state;
+    const double factors[] = { 0.5, 1, 1.5 };
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
+        struct verdict_input in = scaled(factors[i]);
+        in.same_code = false;
+        assert_int_equal(verdict_of(&in).code, VERDICT_INCONCLUSIVE);
+        in.light_ns = in.median_ns + 1;
+        assert_int_equal(verdict_of(&in).code, VERDICT_REFUTED);
+    }
 }
 
 static void a_launch_bound_record_depends_on_the_host_unless_it_beats_the_device(void **state)
@@ -277,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_record_that_agrees_is_confirmed),
         cmocka_unit_test(the_bounds_are_five_and_ten_percent),
         cmocka_unit_test(a_framework_of_unknown_version_is_never_refuted),
+        cmocka_unit_test(code_that_is_not_shown_to_be_the_records_settles_nothing_but_light),
         cmocka_unit_test(a_launch_bound_record_depends_on_the_host_unless_it_beats_the_device),
         cmocka_unit_test(classes_follow_rho_and_the_sources_excess),
         cmocka_unit_test(nothing_is_said_behind_a_shut_gate),

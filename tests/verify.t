@@ -54,6 +54,16 @@ is "$(grep -c ' incomplete_evidence  *invalid_run$' "$D/out")" 5 'and none of it
 verify replay "$D"/v/evidence-*.jsonl --config "$D/config"
 is "$rc $(grep -c '^.* invalid_run ' "$D/out")" '0 5' 'which a replay confirms'
 
+# --- upstream's own code -------------------------------------------------------------------------------------------------------------
+verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config"
+is "$rc" 1 'a job of runner upstream without bundles is not run'
+has "$D/err" "replaying upstream's code needs --bundles DIR" 'and says what is missing'
+verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config" --bundles "$D"
+is "$rc" 1 'nor without its own bundle'
+has "$D/err" 'no bundle of rms_norm forward by liger' 'and names it'
+verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config" --bundles fixtures/verify/bundles
+is "$rc $(grep -c "runtime_error .*upstream's kernels need a GPU" "$D/out")" '0 1' 'with it, on the CPU device, it is said that its kernels need a GPU'
+
 # --- what goes wrong ---------------------------------------------------------------------------------------------------------------
 verify run fixtures/verify/hostile.jsonl --out "$D/h" --key "$KEY" --device cpu --config "$D/config" --quiet
 is "$rc" 1 'lines that are no jobs are said, and the rest is run'

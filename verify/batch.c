@@ -218,6 +218,10 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
     q.host_delay_us = b->options.host_delay_us;
     q.first = first;
     q.whole = round == 0;
+    if (o->job->bundle) {
+        snprintf(q.bundles, sizeof q.bundles, "%s", b->options.bundles);
+        q.bundle = o->job->bundle->digest;
+    }
     if (round == 0)
         o->observed_ms = when_now_ms();
     ask(r, &q, o->job->wall_seconds, &reply, &wall_ns);
@@ -253,6 +257,9 @@ static int open_device(struct running *r, struct err *e)
     struct batch *b = r->batch;
     char why[256], path[4096];
     device_host_read(&b->host);
+    snprintf(path, sizeof path, "%s/env-v1.json", b->options.config);
+    if (equivalence_load(path, &b->arena, &b->equivalence, e) != 0)
+        return -1;
     if (!b->timed)
         return 0;
     if (ask_device(r, &b->cuda, why, sizeof why) != 0)

@@ -6,6 +6,7 @@
 
 #include "normalize/build.h"
 #include "verify/control.h"
+#include "verify/equivalence.h"
 #include "verify/hardware.h"
 #include "verify/job.h"
 #include "verify/verdict.h"
@@ -16,6 +17,7 @@ enum { BATCH_SENTINELS_MAX = 256, BATCH_CONTROLS_MAX = 24 };
 struct batch_options {
     const char *device;         /* "cuda" or "cpu" */
     const char *config;         /* directory */
+    const char *bundles;        /* folder of the bundles of upstream jobs; NULL without such jobs */
     const char *worker;         /* program that is the measured process: this one, with the word `worker` */
     int rounds;                 /* blocks of each case */
     double host_delay_us;       /* planted in every call; such a batch is void */
@@ -60,6 +62,7 @@ struct batch {
     struct device_nvml nvml;
     struct device_host host;
     struct hardware hardware;
+    struct equivalence equivalence;
     struct object environment;
     struct device_health before, after;
     struct sentinels sentinel[BATCH_SENTINELS_MAX];

@@ -26,7 +26,7 @@ static int own_launch(void *state, const struct ki_call *c)
 
 struct implementation compare_own(const struct place *place)
 {
-    return (struct implementation){ own_launch, (void *)(uintptr_t)place };
+    return (struct implementation){ .launch = own_launch, .state = (void *)(uintptr_t)place };
 }
 
 /* What one comparison needs beside the tensors: both readings of the reference, a chunk of values each, the sums. */
@@ -182,12 +182,16 @@ static int fail(struct compare_result *r, enum compare_status status, const char
     return 0;
 }
 
-/* A launch and its end. 0 when it ran; 1 when it failed, which the result says. */
-static int run(const struct tensors *t, enum ki_pass pass, struct implementation by, void *stream, struct compare_result *r)
+/* A call and its end, on the way to a check of the pass `of`. 0 when it ran; 1 when it failed, which the result says. */
+static int run(const struct tensors *t, enum ki_pass pass, enum ki_pass of, struct implementation by, void *stream, struct compare_result *r)
 {
     struct ki_call call;
     tensors_call(t, pass, stream, &call);
-    int rc = by.launch(by.state, &call);
+    int rc = by.before && pass == of ? by.before(by.state, &call) : 0;
+    if (rc == 0)
+        rc = by.launch(by.state, &call);
+    if (rc == 0 && by.after && pass == of)
+        rc = by.after(by.state, &call);
     if (rc == 0)
         rc = t->place->sync(stream);
     if (rc == 0)
@@ -224,11 +228,11 @@ int compare_pass(const struct tensors *t, enum ki_pass pass, struct implementati
     *r = (struct compare_result){ .status = COMPARE_PASSED };
     if (tensors_draw(t, seed, stream, e) != 0)
         return -1;
-    if (pass == KI_BACKWARD && run(t, KI_FORWARD, by, stream, r) != 0)
+    if (pass == KI_BACKWARD && run(t, KI_FORWARD, KI_BACKWARD, by, stream, r) != 0)
         return 0;
     if (tensors_poison(t, pass, poison_nan, stream, e) != 0 || tensors_hash(t, pass, false, stream, &before, e) != 0)
         return -1;
-    if (run(t, pass, by, stream, r) != 0)
+    if (run(t, pass, pass, by, stream, r) != 0)
         return 0;
     if (look_around(t, pass, before, stream, r, e) != 0)
         return -1;

@@ -53,10 +53,14 @@ struct compare_result {
     bool vacuous;   /* zeros would pass in every tensor */
 };
 
-/* Who makes the calls that are checked: the place's own code, or something else under its name. */
+/* Who makes the calls that are checked: the place's own code, or something else under its name. `before` and `after` (NULL: nothing to do)
+ * stand round the call of the pass and belong to no timed window: what works in place, or on another type, gets its values before, once
+ * the outputs are poisoned, and hands its results over after. */
 struct implementation {
     int (*launch)(void *state, const struct ki_call *);
     void *state;
+    int (*before)(void *state, const struct ki_call *);
+    int (*after)(void *state, const struct ki_call *);
 };
 struct implementation compare_own(const struct place *);
 

@@ -215,12 +215,12 @@ int control_begin(const char *name, const struct place *place, struct control_st
     s->cuda = device && control_cuda_find ? control_cuda_find(name) : NULL;
     *state = s;
     if (s->cuda && s->cuda->begin(&s->cuda_state) == 0) {
-        *out = (struct implementation){ s->cuda->launch, s->cuda_state };
+        *out = (struct implementation){ .launch = s->cuda->launch, .state = s->cuda_state };
         return 0;
     }
     for (size_t i = 0; i < sizeof launches / sizeof launches[0] && !s->cuda; i++)
         if (strcmp(launches[i].name, name) == 0) {
-            *out = (struct implementation){ launches[i].launch, s };
+            *out = (struct implementation){ .launch = launches[i].launch, .state = s };
             return 0;
         }
     control_end(s);

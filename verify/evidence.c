@@ -84,6 +84,11 @@ static int summarize(struct making *m, const char *dir, struct err *e)
     m->out->t_src_ns = median_over_blocks(m->outcome, source_median);
     m->out->h_ns = median_over_blocks(m->outcome, source_host);
     m->flush_ns = median_over_blocks(m->outcome, source_flush);
+    if (m->job->bundle) { /* upstream's own callable, not this program's replay of it */
+        m->out->t_src_ns = m->job->bundle->source.median_ns;
+        m->out->h_ns = m->job->bundle->source.host_ns;
+        m->flush_ns = m->job->bundle->source.flush_ns;
+    }
     m->out->gbps = m->floor.dense_bytes / m->out->timing.median;
     m->out->copy_share = m->out->gbps / m->copy_gbps;
     return 0;
@@ -105,11 +110,14 @@ static void fill_input(struct making *m)
     const struct job *j = m->job;
     const struct hardware *h = &m->batch->hardware;
     struct verdict_input *in = &m->input;
-    bool same = m->batch->timed && strcmp(j->product, h->product) == 0 && strcmp(j->form_factor, h->form_factor) == 0;
+    const struct equivalence *q = &m->batch->equivalence;
+    struct gpu_facts record = { j->product, j->form_factor, j->gpu_memory_bytes }, here = { h->product, h->form_factor, m->batch->cuda.memory_bytes };
+    bool same = m->batch->timed && equivalence_same_gpu(q, &record, &here);
     double l2 = same ? (double)m->batch->cuda.l2_bytes : LIGHT_L2_BYTES_UNKNOWN;
     *in = (struct verdict_input){
         .median_ns = j->reported.median_ns, .p20_ns = j->reported.p20_ns, .p80_ns = j->reported.p80_ns, .samples = j->reported.samples,
-        .width_p90 = j->reported.width_p90, .framework = strncmp(j->provider, "torch", 5) == 0 || strcmp(j->provider, "huggingface") == 0,
+        .width_p90 = j->reported.width_p90, .framework = equivalence_is_framework(q, j->provider),
+        .same_code = j->bundle && equivalence_same_code(q, j->commit, j->version, j->bundle),
         .light_ns = light_ns(&m->floor, &j->peak, l2), .native = j->native, .same_product = same, .timed = m->batch->timed,
         .gate = strcmp(m->out->status, "passed") == 0, .blocks = m->outcome->blocks,
     };
@@ -211,9 +219,9 @@ static json_t *put_input(const struct verdict_input *in)
     json_t *blocks = json_array();
     for (int i = 0; i < in->blocks; i++)
         json_array_append_new(blocks, json_real(in->block_ns[i]));
-    return json_pack("{s:f,s:f,s:f,s:I,s:f,s:b,s:f,s:b,s:b,s:b,s:b,s:o,s:f,s:f,s:f,s:f}", "median_ns", in->median_ns, "p20_ns", in->p20_ns, "p80_ns",
+    return json_pack("{s:f,s:f,s:f,s:I,s:f,s:b,s:f,s:b,s:b,s:b,s:b,s:b,s:o,s:f,s:f,s:f,s:f}", "median_ns", in->median_ns, "p20_ns", in->p20_ns, "p80_ns",
         in->p80_ns, "samples", (json_int_t)in->samples, "width_p90", in->width_p90, "framework", in->framework, "light_ns", in->light_ns, "native",
-        in->native, "same_product", in->same_product, "timed", in->timed, "gate", in->gate, "block_ns", blocks, "t_dev_ns", in->t_dev_ns,
+        in->native, "same_product", in->same_product, "same_code", in->same_code, "timed", in->timed, "gate", in->gate, "block_ns", blocks, "t_dev_ns", in->t_dev_ns,
         "t_src_ns", in->t_src_ns, "h_ns", in->h_ns, "flush_ns", in->flush_ns);
 }
 
@@ -247,8 +255,11 @@ static int put_records(struct making *m, json_t *list, struct err *e)
     struct object project, implementation, protocol, run;
     if (!m->batch->timed)
         return 0;
-    if (manifest_project(a, &project, e) != 0 || manifest_implementation(m->job, a, &implementation, e) != 0
-        || manifest_protocol(m->job->pass, a, &protocol, e) != 0)
+    bool native = m->job->native;
+    if (native ? manifest_project(a, &project, e) != 0 || manifest_implementation(m->job, a, &implementation, e) != 0
+               : manifest_upstream(m->job, &m->batch->hardware, m->input.same_code, a, &implementation, e) != 0)
+        return -1;
+    if (manifest_protocol(m->job->pass, a, &protocol, e) != 0)
         return -1;
     struct manifest_run spec = {
         .job = m->job, .implementation = implementation.digest, .protocol = protocol.digest, .environment = m->batch->environment.digest,
@@ -263,7 +274,8 @@ static int put_records(struct making *m, json_t *list, struct err *e)
     m->out->run = run.digest;
     m->implementation = implementation.digest;
     m->protocol = protocol.digest;
-    append_record(list, &project);
+    if (native) /* the record's own project is in the store already */
+        append_record(list, &project);
     append_record(list, &implementation);
     append_record(list, &protocol);
     append_record(list, &m->batch->environment);
@@ -284,11 +296,25 @@ static void put_times(struct making *m, json_t *o)
     json_object_set_new(o, "class", json_string(rerun_class_text(m->out->verdict.class)));
     json_object_set_new(o, "rho", json_real(m->out->verdict.rho));
     json_object_set_new(o, "t_dev_ns", put_summary(&m->out->timing));
-    json_object_set_new(o, "t_src_ns", json_pack("{s:f,s:f,s:f,s:I}", "median", m->out->t_src_ns, "p20", median_over_blocks(k, source_p20), "p80",
-        median_over_blocks(k, source_p80), "samples", (json_int_t)k->block[0].source.samples));
+    const struct bundle *bundle = m->job->bundle;
+    json_object_set_new(o, "t_src_ns", json_pack("{s:f,s:f,s:f,s:I}", "median", m->out->t_src_ns, "p20", bundle ? bundle->source.p20_ns
+        : median_over_blocks(k, source_p20), "p80", bundle ? bundle->source.p80_ns : median_over_blocks(k, source_p80), "samples",
+        (json_int_t)(bundle ? bundle->source.samples : k->block[0].source.samples)));
     json_object_set_new(o, "h_ns", json_real(m->out->h_ns));
     json_object_set_new(o, "flush_ns", json_real(m->flush_ns));
     json_object_set_new(o, "samples", digest_json(&m->samples));
+}
+
+/* What was replayed, and why it counts as the record's code or not. */
+static json_t *put_code(const struct making *m)
+{
+    const struct bundle *b = m->job->bundle;
+    int launches = 0;
+    for (int i = 0; i < b->timed.count; i++)
+        launches += b->timed.op[i].kind == BUNDLE_LAUNCH;
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:i,s:i,s:s,s:s,s:s,s:b}", "package", b->package, "version", b->version, "files", digest_json(&b->files),
+        "triton", b->triton, "torch", b->torch, "bundle", digest_json(&b->digest), "launches", launches, "operations", b->timed.count, "record_commit",
+        m->job->commit, "record_version", m->job->version, "policy", m->batch->equivalence.policy, "same", m->input.same_code);
 }
 
 static int make_line(struct making *m, json_t **out, struct err *e)
@@ -311,6 +337,8 @@ static int make_line(struct making *m, json_t **out, struct err *e)
         "floor", put_floor(m), "judged", put_input(&m->input), "verdict", put_verdict(&m->out->verdict), "void", b->void_reason, "tool", "name",
         "ki-verify", "version", KI_VERSION, "compiler", b->cuda.compiler, "processes", b->processes));
     put_times(m, o);
+    if (j->bundle)
+        json_object_set_new(o, "code", put_code(m));
     if (b->timed) {
         json_object_set_new(o, "rerun", digest_json(&m->out->run));
         json_object_set_new(o, "implementation", digest_json(&m->implementation));

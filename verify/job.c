@@ -101,7 +101,10 @@ static int read_reported(const struct reader *r, json_t *o, struct job *j)
 
 static int read_gpu(const struct reader *r, json_t *o, struct job *j)
 {
-    return read_text(r, o, "gpu.product", 200, NULL, &j->product) != 0 || read_text(r, o, "gpu.formFactor", 100, "", &j->form_factor) != 0
+    double memory;
+    int rc = read_number(r, o, "gpu.memoryBytes", 0, 1e15, 0, &memory);
+    j->gpu_memory_bytes = (int64_t)memory;
+    return rc != 0 || read_text(r, o, "gpu.product", 200, NULL, &j->product) != 0 || read_text(r, o, "gpu.formFactor", 100, "", &j->form_factor) != 0
             || read_number(r, o, "gpu.peak.GBps", 0, 1e6, 0, &j->peak.gbps) != 0
             || read_number(r, o, "gpu.peak.bf16TFLOPs", 0, 1e6, 0, &j->peak.bf16_tflops) != 0
             || read_number(r, o, "gpu.peak.tf32TFLOPs", 0, 1e6, 0, &j->peak.tf32_tflops) != 0
@@ -237,6 +240,19 @@ static int read_identity(const struct reader *r, json_t *o, struct job *j)
     return 0;
 }
 
+/* Whose code the record ran, and what it says of it. */
+static int read_source(const struct reader *r, json_t *o, struct job *j)
+{
+    struct digest ignored;
+    if (read_text(r, o, "source.commit", 40, "", &j->commit) != 0 || read_text(r, o, "source.version", 100, "", &j->version) != 0)
+        return -1;
+    if (!j->commit[0] && !j->version[0])
+        return bad(r, "source", "names neither commit nor version");
+    if (j->commit[0] && (strlen(j->commit) != 40 || strspn(j->commit, "0123456789abcdef") != 40))
+        return bad(r, "source.commit", "not 40 hex digits");
+    return read_body(r, o, "implementation", &j->implementation_body, &ignored);
+}
+
 static int read_job(const struct reader *r, json_t *o, struct job *j)
 {
     const char *cited = json_string_value(member(o, "workload.spec.operationSpecDigest"));
@@ -245,8 +261,8 @@ static int read_job(const struct reader *r, json_t *o, struct job *j)
         return -1;
     if (!cited || !digest_parse(cited, strlen(cited), &operation) || digest_cmp(&operation, &j->operation) != 0)
         return bad(r, "workload.spec.operationSpecDigest", "not the digest of the operation in the line");
-    if (!j->native)
-        return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "this program has no upstream runner");
+    if (!j->native && read_source(r, o, j) != 0)
+        return -1;
     return read_case(r, o, j);
 }
 

@@ -12,6 +12,7 @@
 #include "core/arena.h"
 #include "core/digest.h"
 #include "core/err.h"
+#include "verify/bundle.h"
 #include "verify/light.h"
 
 enum { JOB_LINE_MAX = 1 << 20 };
@@ -22,6 +23,9 @@ struct job {
     struct digest subject;            /* the record's run */
     const char *external_id, *kernel, *provider;
     bool native;                      /* runner: native; false: upstream */
+    const char *commit, *version;     /* upstream: whose code the record ran; "" where it does not say */
+    struct slice implementation_body; /* upstream: the record's, canonical */
+    const struct bundle *bundle;      /* upstream: what to replay; set by who has the folder of bundles */
     struct digest operation, workload, protocol; /* of the bodies in the line */
     struct slice operation_body, workload_body;  /* canonical */
     struct ki_case work;
@@ -32,6 +36,7 @@ struct job {
         double width_p90;                 /* of its size class; 0 when the plan does not say */
     } reported;
     const char *product, *form_factor;    /* the record's GPU; form_factor "" when it has none */
+    int64_t gpu_memory_bytes;             /* 0 when the record does not say */
     struct peak peak;                     /* of that GPU; zeros when unknown */
     double source_budget_ms;              /* the source's `rep`; 100 when absent */
     double wall_seconds;                  /* for one block; 120 when absent */

@@ -13,17 +13,18 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "verify/campaign.h"
 #include "verify/evidence.h"
 #include "verify/manifest.h"
 #include "verify/worker.h"
 
-enum { KEYS_MAX = 8, JOBS_MAX = 100000, FILE_MAX_BYTES = 1 << 30 };
+enum { FILE_MAX_BYTES = 1 << 30 };
 
 struct options {
-    const char *verb, *device, *out, *config, *worker;
-    const char *key[KEYS_MAX];
-    int keys, rounds;
-    double host_delay_us;
+    const char *verb, *device, *out, *config, *worker, *bundles, *shard;
+    const char *key[RUN_KEYS_MAX];
+    int keys, rounds, chunk;
+    double host_delay_us, hours;
     bool quiet;
     char **operand;
     int operands;
@@ -31,13 +32,18 @@ struct options {
 
 static void usage(FILE *to)
 {
-    fputs("usage: ki-verify run JOBS --out DIR --key FILE [--device cuda|cpu] [--config DIR] [--rounds N] [--quiet]\n"
+    fputs("usage: ki-verify run JOBS --out DIR --key FILE [--device cuda|cpu] [--config DIR] [--rounds N] [--bundles DIR] [--quiet]\n"
+          "       ki-verify campaign JOBS --out DIR --key FILE [--hours H] [--shard I/N] [--chunk N] and the options of run\n"
           "       ki-verify replay EVIDENCE… [--config DIR]    recompute verdicts, no GPU needed\n"
           "       ki-verify keygen FILE                        make a key; prints its entry for config/signers.json\n"
           "       ki-verify cosign EVIDENCE --key FILE         add a signature to every envelope of a file\n"
           "       ki-verify gpu-info                           this GPU as evidence describes it\n\n"
           "run reruns every job line on the GPU: the result against an fp64 reference, then device time in 5 blocks of fresh processes.\n"
           "DIR gets evidence-<batch>.jsonl (signed) and samples/. --device cpu checks references and contracts and times nothing.\n"
+          "Jobs of runner upstream are replayed from the bundles in --bundles DIR, which verify/capture.py wrote on this host.\n"
+          "campaign runs a long list in batches of 16 jobs (--chunk), in the order of the file, until --hours are over; the same command goes on where\n"
+          "it stopped. DIR can be imported meanwhile. --shard I/N takes the jobs whose digest falls to I of N: shards share no job\n"
+          "and need no common DIR.\n"
           "--host-delay-us N plants a delay before every call, to show a launch-bound case; such a batch is void.\n"
           "--key may be given more than once; $KI_KEY is used when it is not given.\n"
           "exit: 0 done, whatever the verdicts; 1 done, but some job lines could not be run; 64 usage; 65 evidence that does not hold;\n"
@@ -55,18 +61,22 @@ static int read_options(int argc, char **argv, struct options *o)
 {
     static const struct option known[] = {
         { "out", 1, NULL, 'o' }, { "key", 1, NULL, 'k' }, { "device", 1, NULL, 'd' }, { "config", 1, NULL, 'c' }, { "rounds", 1, NULL, 'r' },
-        { "worker", 1, NULL, 'w' }, { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
+        { "worker", 1, NULL, 'w' }, { "bundles", 1, NULL, 'b' }, { "shard", 1, NULL, 's' }, { "hours", 1, NULL, 'H' }, { "chunk", 1, NULL, 'C' }, { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
     };
     int c;
-    *o = (struct options){ .device = "cuda", .rounds = 5 };
+    *o = (struct options){ .device = "cuda", .rounds = 5, .chunk = 16 };
     while ((c = getopt_long(argc, argv, "hqV", known, NULL)) != -1)
         switch (c) {
         case 'o': o->out = optarg; break;
-        case 'k': if (o->keys < KEYS_MAX) o->key[o->keys++] = optarg; break;
+        case 'k': if (o->keys < RUN_KEYS_MAX) o->key[o->keys++] = optarg; break;
         case 'd': o->device = optarg; break;
         case 'c': o->config = optarg; break;
         case 'r': o->rounds = atoi(optarg); break;
         case 'w': o->worker = optarg; break;
+        case 'b': o->bundles = optarg; break;
+        case 's': o->shard = optarg; break;
+        case 'H': o->hours = atof(optarg); break;
+        case 'C': o->chunk = atoi(optarg); break;
         case 'D': o->host_delay_us = atof(optarg); break;
         case 'q': o->quiet = true; break;
         case 'h': usage(stdout); return 0;
@@ -83,35 +93,7 @@ static int read_options(int argc, char **argv, struct options *o)
 
 /* ---- run ---- */
 
-/* Job lines that can be run; the others are said and counted. */
-static struct job *read_jobs(const char *path, struct arena *a, int *n, int *skipped, struct err *e)
-{
-    struct buf text = { 0 };
-    struct job *jobs = NULL;
-    unsigned line = 0;
-    if (file_read(path, FILE_MAX_BYTES, &text, e) != 0)
-        return NULL;
-    jobs = arena_alloc(a, sizeof *jobs * (JOBS_MAX + 1));
-    for (char *at = text.data, *end; at && at < text.data + text.len && *n < JOBS_MAX; at = end + 1) {
-        struct err own = { 0 };
-        char words[1200];
-        end = memchr(at, '\n', (size_t)(text.data + text.len - at));
-        end = end ? end : text.data + text.len;
-        line++;
-        if (end == at)
-            continue;
-        if (job_read((struct slice){ at, (size_t)(end - at) }, path, line, a, &jobs[*n], &own) == 0)
-            (*n)++;
-        else {
-            log_error("%s", err_format(&own, words, sizeof words));
-            (*skipped)++;
-        }
-    }
-    buf_fini(&text);
-    return jobs;
-}
-
-static int load_keys(const struct options *o, struct sign_key *keys[KEYS_MAX], struct err *e)
+static int load_keys(const struct options *o, struct sign_key *keys[RUN_KEYS_MAX], struct err *e)
 {
     if (o->keys == 0)
         return err_set(e, ERR_USAGE, "evidence has to be signed: --key FILE or $KI_KEY (ki-verify keygen FILE makes one)");
@@ -121,96 +103,53 @@ static int load_keys(const struct options *o, struct sign_key *keys[KEYS_MAX], s
     return 0;
 }
 
-static void print_outcome(const struct batch *b, const struct outcome *o, const struct evidence *v, struct arena *a)
+/* Everything that running takes beside the jobs; what is in `r` is released by end_run(). */
+static int begin_run(const struct options *o, struct arena *a, struct run *r, struct err *e)
 {
-    printf("%-52s %-21s", job_title(o->job, a), v->status);
-    if (v->timing.samples)
-        printf(" %10.2f us  src %10.2f  h %6.1f  %-6s %5.0f GB/s %4.2f", v->timing.median * 1e-3, v->t_src_ns * 1e-3, v->h_ns * 1e-3,
-            rerun_class_text(v->verdict.class), v->gbps, v->copy_share > 0 ? v->copy_share : 0);
-    printf("  %s%s%s\n", verdict_text(v->verdict.code), o->text[0] ? ": " : "", o->text);
-    (void)b;
-}
-
-static int write_evidence(struct batch *b, const struct options *o, struct sign_key *const keys[], struct err *e)
-{
-    struct buf payload = { 0 }, envelope = { 0 };
-    struct file_out *file = file_begin(arena_printf(&b->arena, "%s/evidence-%s.jsonl", o->out, b->id), 0644, e);
-    int rc = file ? 0 : -1;
-    for (int i = 0; i < b->outcomes && rc == 0; i++) {
-        struct evidence v;
-        buf_clear(&payload);
-        buf_clear(&envelope);
-        rc = evidence_statement(b, i, o->out, &payload, &v, e);
-        if (rc == 0)
-            rc = sign_envelope((struct slice){ payload.data, payload.len }, SIGN_PAYLOAD_TYPE, keys, o->keys, &envelope, e);
-        buf_char(&envelope, '\n');
-        if (rc == 0)
-            rc = file_add(file, envelope.data, envelope.len, e);
-        if (rc == 0)
-            print_outcome(b, &b->outcome[i], &v, &b->arena);
-    }
-    buf_fini(&payload);
-    buf_fini(&envelope);
-    if (rc != 0) {
-        file_abort(file);
+    *r = (struct run){ .device = o->device, .config = home_config(a, o->config, e), .out = o->out, .worker = o->worker, .bundles = o->bundles,
+        .rounds = o->rounds, .host_delay_us = o->host_delay_us };
+    if (!r->config)
         return -1;
-    }
-    return file_commit(file, e);
+    if (o->operands != 1 || !o->out || o->rounds < 1 || o->rounds > VERDICT_BLOCKS_MAX)
+        return err_set(e, ERR_USAGE, "%s takes one file of jobs, --out DIR, and 1 to %d rounds", o->verb, VERDICT_BLOCKS_MAX);
+    if (!o->worker && !place_find(o->device))
+        return err_set(e, ERR_UNAVAILABLE, "no %s device in this program%s", o->device, strcmp(o->device, "cuda") == 0 ? ": it was built without nvcc" : "");
+    if (load_keys(o, r->key, e) != 0)
+        return -1;
+    r->keys = o->keys;
+    return file_make_dirs(o->out, e);
 }
 
-static void progress(void *state, const char *line)
+static void end_run(struct run *r)
 {
-    (void)state;
-    log_info("%s", line);
-}
-
-static int environment_of(struct batch *b, struct err *e)
-{
-    return b->timed ? manifest_environment(&b->cuda, &b->nvml, &b->host, &b->hardware, &b->arena, &b->environment, e)
-                    : manifest_environment_cpu(&b->host, &b->arena, &b->environment, e);
-}
-
-static int run_jobs(const struct options *o, const struct job *jobs, int n, const char *config, struct sign_key *const keys[], struct err *e)
-{
-    struct batch b;
-    char self[4096];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[len > 0 ? len : 0] = 0;
-    struct batch_options options = { o->device, config, o->worker ? o->worker : self, o->rounds, o->host_delay_us, progress, NULL };
-    int rc = batch_run(&b, &options, jobs, n, e);
-    if (rc == 0)
-        rc = environment_of(&b, e);
-    if (rc == 0)
-        rc = write_evidence(&b, o, keys, e);
-    if (rc == 0) {
-        printf("batch %s: %d jobs, %d processes, %d controls refused of %d%s%s\n", b.id, b.outcomes, b.processes,
-            batch_refused(&b), b.controls, b.void_reason[0] ? "; VOID: " : "", b.void_reason);
-        if (!b.timed)
-            printf("the CPU device checks results and times nothing\n");
-    }
-    batch_fini(&b);
-    return rc;
+    for (int i = 0; i < RUN_KEYS_MAX; i++)
+        sign_key_free(r->key[i]);
 }
 
 static int command_run(const struct options *o, struct arena *a, struct err *e)
 {
-    struct sign_key *keys[KEYS_MAX] = { 0 };
-    int n = 0, skipped = 0;
-    const char *config = home_config(a, o->config, e);
-    if (!config)
-        return -1;
-    if (o->operands != 1 || !o->out || o->rounds < 1 || o->rounds > VERDICT_BLOCKS_MAX)
-        return err_set(e, ERR_USAGE, "run takes one file of jobs, --out DIR, and 1 to %d rounds", VERDICT_BLOCKS_MAX);
-    if (!place_find(o->device))
-        return err_set(e, ERR_UNAVAILABLE, "no %s device in this program%s", o->device, strcmp(o->device, "cuda") == 0 ? ": it was built without nvcc" : "");
-    struct job *jobs = read_jobs(o->operand[0], a, &n, &skipped, e);
-    int rc = jobs && load_keys(o, keys, e) == 0 && file_make_dirs(o->out, e) == 0 ? 0 : -1;
-    if (rc == 0 && n > 0)
-        rc = run_jobs(o, jobs, n, config, keys, e);
-    for (int i = 0; i < o->keys; i++)
-        sign_key_free(keys[i]);
+    struct run r;
+    int n = 0, skipped = 0, rc = begin_run(o, a, &r, e);
+    struct job *jobs = rc == 0 ? run_read_jobs(o->operand[0], o->bundles, a, &n, &skipped, e) : NULL;
+    rc = jobs && n > 0 ? run_batch(&r, jobs, n, e) : jobs ? 0 : -1;
+    end_run(&r);
     if (rc == 0 && skipped)
         return err_set(e, ERR_PARTIAL, "%d of %d job lines could not be run", skipped, skipped + n);
+    return rc;
+}
+
+static int command_campaign(const struct options *o, struct arena *a, struct err *e)
+{
+    struct run r;
+    struct campaign c = { .jobs = o->operand[0], .budget_seconds = o->hours * 3600, .chunk = o->chunk };
+    if (o->shard && (sscanf(o->shard, "%d/%d", &c.shard, &c.shards) != 2 || c.shard < 1 || c.shard > c.shards))
+        return err_set(e, ERR_USAGE, "--shard is i/n with 1 <= i <= n, not %s", o->shard);
+    if (o->hours < 0 || o->chunk < 1 || o->chunk > CAMPAIGN_CHUNK_MAX)
+        return err_set(e, ERR_USAGE, "--hours is a time, --chunk 1 to %d jobs", CAMPAIGN_CHUNK_MAX);
+    int rc = begin_run(o, a, &r, e);
+    if (rc == 0)
+        rc = campaign_run(&c, &r, a, e);
+    end_run(&r);
     return rc;
 }
 
@@ -316,7 +255,7 @@ static int command_keygen(const struct options *o, struct err *e)
 
 static int command_cosign(const struct options *o, struct err *e)
 {
-    struct sign_key *keys[KEYS_MAX] = { 0 };
+    struct sign_key *keys[RUN_KEYS_MAX] = { 0 };
     struct buf text = { 0 }, out = { 0 };
     int rc = o->operands == 1 ? load_keys(o, keys, e) : err_set(e, ERR_USAGE, "cosign takes one file of evidence");
     if (rc == 0)
@@ -375,6 +314,8 @@ static int dispatch(const struct options *o, struct arena *a, struct err *e)
         return err_set(e, ERR_USAGE, "what is to be done? ki-verify --help");
     if (strcmp(o->verb, "run") == 0)
         return command_run(o, a, e);
+    if (strcmp(o->verb, "campaign") == 0)
+        return command_campaign(o, a, e);
     if (strcmp(o->verb, "replay") == 0)
         return command_replay(o, a, e);
     if (strcmp(o->verb, "keygen") == 0)

@@ -69,6 +69,29 @@ int manifest_implementation(const struct job *j, struct arena *a, struct object 
     return 0;
 }
 
+int manifest_upstream(const struct job *j, const struct hardware *h, bool same_code, struct arena *a, struct object *out, struct err *e)
+{
+    json_t *body = json_load_text(j->implementation_body.data, j->implementation_body.len, "implementation", e);
+    json_t *spec = json_incref(json_object_get(body, "spec")), *revision = json_object();
+    const char *version = j->bundle->version[0] ? j->bundle->version : same_code ? j->version : "";
+    json_decref(body);
+    if (version[0])
+        json_object_set_new(revision, "version", json_string(version));
+    if (same_code && j->commit[0])
+        json_object_set_new(revision, "commit", json_string(j->commit));
+    json_object_set_new(spec, "projectRevision", revision);
+    json_object_set_new(spec, "support", json_pack("{s:[s],s:[s]}", "hardwareArchitectures", h->architecture, "dtypes", ki_dtype_name(j->work.dtype)));
+    if (identity("ImplementationRevision", spec, a, out, e) != 0)
+        return -1;
+    const char *which = same_code && j->commit[0] ? arena_strndup(a, j->commit, 7) : version[0] ? version : "unknown";
+    const char *words = arena_printf(a, "%s-%s-%s", j->bundle->package, j->kernel, which);
+    struct buf name = { 0 };
+    build_kebab((struct slice){ words, strlen(words) }, &name);
+    out->metadata = build_metadata(a, arena_strndup(a, name.data, name.len), arena_printf(a, "%s · %s %s", j->kernel, j->bundle->package, which), NULL, NULL);
+    buf_fini(&name);
+    return 0;
+}
+
 static const char *const pass_phrase[KI_PASSES] = {
     [KI_FORWARD] = "the forward pass",
     [KI_BACKWARD] = "the backward pass of an already computed output given a random upstream gradient",
@@ -231,7 +254,8 @@ int manifest_run(const struct manifest_run *r, struct arena *a, struct object *o
         return -1;
     char at[WHEN_TEXT + 1];
     when_text(r->observed_ms, at);
-    const char *words = arena_printf(a, "kernelindex-%s-%s", job_title(r->job, a), at);
+    const char *provider = r->job->native ? "kernelindex" : r->job->provider;
+    const char *words = arena_printf(a, "kernelindex-%s%s%s-%s", r->job->native ? "" : provider, r->job->native ? "" : "-", job_title(r->job, a), at);
     struct buf name = { 0 }, labels = { 0 };
     build_kebab((struct slice){ words, strlen(words) }, &name);
     buf_str(&labels, "{\"batch\":");
@@ -240,9 +264,11 @@ int manifest_run(const struct manifest_run *r, struct arena *a, struct object *o
     json_put_str(&labels, r->job->kernel);
     buf_str(&labels, ",\"pass\":");
     json_put_str(&labels, ki_pass_name(r->job->pass));
-    buf_str(&labels, ",\"provider\":\"kernelindex\"}");
+    buf_str(&labels, ",\"provider\":");
+    json_put_str(&labels, provider);
+    buf_char(&labels, '}');
     out->metadata = build_metadata(a, arena_strndup(a, name.data, name.len),
-        arena_printf(a, "%s · kernelindex · %s", r->job->kernel, ki_pass_name(r->job->pass)), NULL, arena_strndup(a, labels.data, labels.len));
+        arena_printf(a, "%s · %s · %s", r->job->kernel, provider, ki_pass_name(r->job->pass)), NULL, arena_strndup(a, labels.data, labels.len));
     buf_fini(&name);
     buf_fini(&labels);
     return 0;

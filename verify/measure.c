@@ -7,6 +7,7 @@
 
 #include "verify/control.h"
 #include "verify/trial.h"
+#include "verify/upstream.h"
 
 enum { CPU_BYTES_MAX = 1 << 28, CPU_CALLS = 12, GRAPH_SAMPLES = 21 };
 static const double agree = 0.03, agree_node_ns = 1000; /* two methods: 3%, or a microsecond for each kernel of the call */
@@ -14,7 +15,7 @@ static const double agree = 0.03, agree_node_ns = 1000; /* two methods: 3%, or a
 static void say(struct reply *r, const char *status, const char *text)
 {
     snprintf(r->status, sizeof r->status, "%s", status);
-    snprintf(r->text, sizeof r->text, "%s", text);
+    snprintf(r->text, sizeof r->text, "%.250s", text);
 }
 
 /* A call was refused by the checks round a timed call: it passed on its own, so it knows when it is watched. */
@@ -156,6 +157,31 @@ static int run(struct bench *b, struct nvml *nvml, struct trial *t, const struct
     return 0;
 }
 
+/* What a request replays in place of the kernel. */
+struct replayed {
+    struct arena arena;
+    struct bundle bundle;
+    struct upstream *upstream;
+};
+
+/* 0, 1 (the reply says why not) or -1. */
+static int begin_replay(const struct place *place, const struct request *q, struct replayed *p, struct implementation *by, struct reply *r, struct err *e)
+{
+    const struct driver *driver = strcmp(place->name, "cuda") == 0 ? driver_find(e) : NULL;
+    if (!driver) {
+        say(r, "runtime_error", e->text[0] ? e->text : "upstream's kernels need a GPU");
+        return 1;
+    }
+    if (bundle_open(q->bundles, &q->bundle, q->work.operation, &p->arena, &p->bundle, e) == 0)
+        p->upstream = upstream_open(q->bundles, &p->bundle, place, driver, &q->work, e);
+    if (!p->upstream) {
+        say(r, e->code == ERR_TEMP ? "resource_exceeded" : "runtime_error", e->text);
+        return e->code == ERR_IO ? -1 : 1;
+    }
+    *by = upstream_implementation(p->upstream);
+    return 0;
+}
+
 static int begin(const struct place *place, const struct request *q, struct control_state **control, struct implementation *by, struct reply *r,
     struct err *e)
 {
@@ -180,6 +206,7 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     struct reply *r, struct err *e)
 {
     struct control_state *control = NULL;
+    struct replayed replayed = { 0 };
     struct implementation by;
     struct trial t = { 0 };
     struct tolerance by_tensor[KI_MAX_TENSORS];
@@ -194,11 +221,16 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     }
     if (begin(place, q, &control, &by, r, e) != 0)
         return 0;
-    int rc = trial_init(&t, place, &q->work, q->pass, by, by_tensor, q->seed, memory, e);
-    t.host_delay_us = q->host_delay_us;
-    rc = rc != 0 ? failed(r, &t, e) : run(b, nvml, &t, q, r, e);
+    int rc = q->bundles[0] ? begin_replay(place, q, &replayed, &by, r, e) : 0;
+    if (rc == 0) {
+        rc = trial_init(&t, place, &q->work, q->pass, by, by_tensor, q->seed, memory, e);
+        t.host_delay_us = q->host_delay_us;
+        rc = rc != 0 ? failed(r, &t, e) : run(b, nvml, &t, q, r, e);
+    }
     control_end(control);
+    upstream_close(replayed.upstream);
+    arena_fini(&replayed.arena);
     if (t.place)
         trial_fini(&t);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }

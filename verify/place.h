@@ -53,6 +53,8 @@ struct place {
     int (*read)(void *to_host, const void *from, size_t size_bytes, void *stream);
     /* Copy between any two of: memory of the place, memory from alloc_host(). Does not wait. */
     int (*copy)(void *to, const void *from, size_t size_bytes, void *stream);
+    /* Values of one tensor to another of as many elements and any float type. */
+    int (*convert)(const struct ki_tensor *to, const struct ki_tensor *from, void *stream);
     /* Host memory that copy() may write without waiting. */
     int (*alloc_host)(void **out, size_t size_bytes);
     void (*release_host)(void *);

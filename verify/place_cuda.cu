@@ -158,6 +158,12 @@ __global__ void measure_elements(const __grid_constant__ ki_tensor t, int64_t fi
     atomicAdd(&sums->ulp_squares, s.ulp_squares);
 }
 
+__global__ void convert_elements(const __grid_constant__ ki_tensor to, const __grid_constant__ ki_tensor from)
+{
+    for (int64_t i = thread_index(); i < to.count; i += thread_stride())
+        ki_put(&to, i, ki_get(&from, i));
+}
+
 int cuda_alloc(void **out, size_t size_bytes)
 {
     cudaError_t rc = cudaMalloc(out, size_bytes ? size_bytes : 256);
@@ -242,6 +248,12 @@ int cuda_copy(void *to, const void *from, size_t size_bytes, void *stream)
     return (int)cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, (cudaStream_t)stream);
 }
 
+int cuda_convert(const struct ki_tensor *to, const struct ki_tensor *from, void *stream)
+{
+    convert_elements<<<blocks_for(to->count), threads, 0, (cudaStream_t)stream>>>(*to, *from);
+    return status();
+}
+
 int cuda_alloc_host(void **out, size_t size_bytes)
 {
     return (int)cudaMallocHost(out, size_bytes);
@@ -292,6 +304,7 @@ extern "C" const struct place place_cuda = {
     .measure = cuda_measure,
     .read = cuda_read,
     .copy = cuda_copy,
+    .convert = cuda_convert,
     .alloc_host = cuda_alloc_host,
     .release_host = cuda_release_host,
     .sync = cuda_sync,

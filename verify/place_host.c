@@ -98,6 +98,14 @@ static int host_copy(void *to, const void *from, size_t size_bytes, void *stream
     return host_read(to, from, size_bytes, stream);
 }
 
+static int host_convert(const struct ki_tensor *to, const struct ki_tensor *from, void *stream)
+{
+    (void)stream;
+    for (int64_t i = 0; i < to->count; i++)
+        ki_put(to, i, ki_get(from, i));
+    return HOST_OK;
+}
+
 static int host_sync(void *stream)
 {
     (void)stream;
@@ -166,6 +174,7 @@ const struct place place_host = {
     .measure = host_measure,
     .read = host_read,
     .copy = host_copy,
+    .convert = host_convert,
     .alloc_host = host_alloc,
     .release_host = free,
     .sync = host_sync,

@@ -52,7 +52,7 @@ static int read_input(const struct reading *r, json_t *o, struct verdict_input *
         { "framework", &in->framework }, { "native", &in->native }, { "same_product", &in->same_product }, { "timed", &in->timed },
         { "gate", &in->gate },
     };
-    *in = (struct verdict_input){ .samples = json_integer_value(json_object_get(o, "samples")) };
+    *in = (struct verdict_input){ .samples = json_integer_value(json_object_get(o, "samples")), .same_code = json_is_true(json_object_get(o, "same_code")) };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         json_t *v = json_object_get(o, numbers[i].name);
         *numbers[i].to = json_number_value(v);

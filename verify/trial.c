@@ -104,7 +104,11 @@ int trial_prepare(void *state, void *stream, uint64_t sample)
         if (rc != 0)
             return rc;
     }
-    return tensors_poison(set, t->pass, t->poison, stream, &e) == 0 ? 0 : broken(t, &e);
+    if (tensors_poison(set, t->pass, t->poison, stream, &e) != 0)
+        return broken(t, &e);
+    struct ki_call call;
+    tensors_call(set, t->pass, stream, &call);
+    return t->by.before ? t->by.before(t->by.state, &call) : 0;
 }
 
 int trial_enqueue(void *state, void *stream)
@@ -121,8 +125,12 @@ int trial_enqueue(void *state, void *stream)
 int trial_after(void *state, void *stream, uint64_t sample)
 {
     struct trial *t = state;
+    struct ki_call call;
     (void)sample;
-    int rc = tensors_count_async(&t->set[t->current], t->pass, t->poison, false, 1, stream, &t->seen[0]);
+    tensors_call(&t->set[t->current], t->pass, stream, &call);
+    int rc = t->by.after ? t->by.after(t->by.state, &call) : 0;
+    if (rc == 0)
+        rc = tensors_count_async(&t->set[t->current], t->pass, t->poison, false, 1, stream, &t->seen[0]);
     if (rc == 0 && t->hash_outputs)
         rc = tensors_hash_async(&t->set[t->current], t->pass, 2, stream, &t->seen[1]);
     return rc;

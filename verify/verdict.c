@@ -128,6 +128,8 @@ static enum verdict_code judge_upstream(const struct verdict_input *in, struct v
         return VERDICT_REFUTED;
     if (!in->same_product)
         return VERDICT_NOT_COMPARABLE;
+    if (!in->same_code)
+        return VERDICT_INCONCLUSIVE;
     if (v->class == CLASS_DEVICE)
         return judge_device_class(in, v);
     bool below_device = in->median_ns < in->t_dev_ns * exp(-fmax(differ, v->u99));

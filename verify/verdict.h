@@ -38,7 +38,8 @@ struct verdict_input {
     bool framework;                   /* its code lives in a framework whose version is unknown (torch, huggingface) */
     double light_ns;                  /* what its GPU cannot undercut, allowance taken off; 0 when no floor binds */
     /* the rerun */
-    bool native, same_product, timed;
+    bool native, same_product, timed; /* same_product: its GPU counts as the record's (env-v1) */
+    bool same_code;                   /* upstream: what ran is shown to be the record's code (env-v1) */
     bool gate;                        /* sentinels, health, correctness and controls are all right */
     int blocks;
     double block_ns[VERDICT_BLOCKS_MAX]; /* medians */

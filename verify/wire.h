@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "core/arena.h"
+#include "core/digest.h"
 #include "verify/bench.h"
 #include "verify/compare.h"
 #include "verify/device.h"
@@ -29,6 +30,8 @@ struct request {
     bool whole;               /* of the case: also the whole check, the held call and the second method */
     double host_delay_us;     /* planted before every call, to see what a launch-bound case looks like; 0 */
     char control[32];         /* a dishonest implementation in place of the kernel; "" for the kernel */
+    char bundles[1024];       /* folder of bundles; "" for the kernel */
+    struct digest bundle;     /* with a folder: which one is replayed in place of the kernel */
 };
 
 /* Readings of calls whose results are known (verify/sentinel.h); NAN where there is none. */

@@ -1,0 +1,612 @@
+#!/usr/bin/env python3
+"""Writes bundles: what upstream's own code does on the GPU for the case of a job, to be replayed by ki-verify (docs/verify-files.md).
+
+For each job of runner `upstream`, the public callable of liger-kernel is called as upstream's benchmark script calls it. Every Triton
+launch is noted in order, with its cubin, geometry and arguments, and every fill and copy; a profiler trace of the same call says what
+else ran on the device. Uses the Python packages that are installed; belongs to nobody's measured path. Operations are
+adapters below: how upstream's script makes inputs and calls, in the names of the operation's contract.
+
+exit: 0 done; 1 some job could not be captured; 64 usage; 66 no such file; 69 no GPU, or a package is missing or of another version
+"""
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+TRITON = "3.6"
+WIDTH = {"i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2, "i32": 4, "u32": 4, "fp32": 4, "f32": 4,
+         "i64": 8, "u64": 8, "fp64": 8, "f64": 8}
+
+
+class Unable(Exception):
+    """A job that cannot be captured, in words."""
+
+
+def stop(code, words):
+    print("capture.py: " + words, file=sys.stderr)
+    sys.exit(code)
+
+
+def canonical(value):
+    """RFC 8785 text of a value without fractions and with ASCII keys, which is all that a bundle holds."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+# ---- what is installed ----
+
+def packages():
+    """torch, triton and the folder of liger_kernel; ends the process when one is missing or unknown."""
+    try:
+        import torch
+        import triton
+    except ImportError as e:
+        stop(69, "%s: install PyTorch with Triton %s, or run this where they are" % (e, TRITON))
+    if not triton.__version__.startswith(TRITON + "."):
+        stop(69, "Triton %s is installed; how launches look is known for Triton %s only" % (triton.__version__, TRITON))
+    if not torch.cuda.is_available():
+        stop(69, "PyTorch sees no GPU here")
+    try:
+        import importlib.util
+        spec = importlib.util.find_spec("liger_kernel")
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        stop(69, "liger-kernel is not installed (pip install liger-kernel==VERSION, or put the src folder of a commit on PYTHONPATH)")
+    folder = list(spec.submodule_search_locations)[0]
+    # Its packages' own __init__ files load every model that they patch; the modules that are needed load without them.
+    for name in ("liger_kernel", "liger_kernel.transformers", "liger_kernel.ops"):
+        module = types.ModuleType(name)
+        module.__path__ = [os.path.join(folder, *name.split(".")[1:])]
+        sys.modules[name] = module
+    return torch, triton, folder
+
+
+def files_digest(folder):
+    """SHA-256 of what sha256sum prints for the package's *.py files, sorted by path: `<hex>  <path>` lines."""
+    lines = []
+    for at, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(at, name)
+                with open(path, "rb") as f:
+                    lines.append((os.path.relpath(path, folder), hashlib.sha256(f.read()).hexdigest()))
+    return digest("".join("%s  %s\n" % (h, p) for p, h in sorted(lines)).encode())
+
+
+def package_version():
+    from importlib import metadata
+    try:
+        return metadata.version("liger-kernel")
+    except metadata.PackageNotFoundError:
+        return ""  # a tree on PYTHONPATH: its files say what it is
+
+
+# ---- operations, as upstream's scripts call them ----
+
+class Case:
+    """Tensors by their names in the contract, dense in the contract's order in memory; forward() and backward() give outputs and gradients."""
+
+    def __init__(self, inputs, upstream, forward, backward, leaves, constants=()):
+        self.inputs, self.upstream, self.constants = inputs, upstream, list(constants)
+        self.forward, self.backward, self.leaves = forward, backward, leaves
+
+
+def module_case(torch, module, x, outputs="y", weights=()):
+    """y = module(x); y.backward(dy): the shape of most of upstream's scripts."""
+    dy = torch.randn_like(x)
+    x.requires_grad_(True)
+    parameters = dict(zip(weights, module.parameters()))
+
+    def forward():
+        return {outputs: module(x)}
+
+    def backward(out):
+        out[outputs].backward(dy, retain_graph=True)
+        return {"d" + n: t.grad for n, t in [("x", x), *parameters.items()]}
+
+    with torch.no_grad():
+        for p in parameters.values():
+            p.copy_(torch.randn_like(p))
+    return Case({"x": x, **parameters}, {"d" + outputs: dy}, forward, backward, {"x": x, **parameters})
+
+
+def rows_case(a, torch, dtype):
+    return torch.randn((a.get("rows") or a["tokens"], a.get("hidden") or a["features"]), dtype=dtype, device="cuda")
+
+
+def softmax(torch, a, scalars, dtype):
+    from liger_kernel.transformers.softmax import LigerSoftmax
+    return module_case(torch, LigerSoftmax().to("cuda").to(dtype), rows_case(a, torch, dtype))
+
+
+def sparsemax(torch, a, scalars, dtype):
+    from liger_kernel.transformers.sparsemax import LigerSparsemax
+    return module_case(torch, LigerSparsemax(dim=-1).to("cuda"), rows_case(a, torch, dtype))
+
+
+def rms_norm(torch, a, scalars, dtype):
+    from liger_kernel.transformers.rms_norm import LigerRMSNorm
+    module = LigerRMSNorm(hidden_size=a["hidden"], eps=scalars["eps"]).to("cuda")
+    return module_case(torch, module, rows_case(a, torch, dtype), weights=("weight",))
+
+
+def layer_norm(torch, a, scalars, dtype):
+    from liger_kernel.transformers.layer_norm import LigerLayerNorm
+    return module_case(torch, LigerLayerNorm(hidden_size=a["hidden"]).to("cuda"), rows_case(a, torch, dtype), weights=("weight", "bias"))
+
+
+def group_norm(torch, a, scalars, dtype):
+    from liger_kernel.transformers.group_norm import LigerGroupNorm
+    module = LigerGroupNorm(num_channels=a["channels"], num_groups=a["channels"] // a["channels_per_group"], eps=scalars["eps"]).to("cuda")
+    x = torch.randn((a["batch"], a["channels"], a["hidden"]), dtype=dtype, device="cuda")
+    return module_case(torch, module, x, weights=("weight", "bias"))
+
+
+def rope(torch, a, scalars, dtype):
+    from liger_kernel.transformers.rope import liger_rotary_pos_emb
+    width = a["hidden"] // a["q_heads"]
+    leaves = [torch.randn((1, a["seq"], a[h], width), device="cuda", dtype=dtype, requires_grad=True) for h in ("q_heads", "kv_heads")]
+    q, k = (t.transpose(1, 2) for t in leaves)
+    dq, dk = torch.randn_like(q), torch.randn_like(k)
+    steps = torch.arange(a["seq"], device="cuda", dtype=torch.long)
+    inverse = 1.0 / (scalars.get("theta", 10000.0) ** (torch.arange(0, width, 2, device="cuda", dtype=torch.float32) / width))
+    angles = torch.outer(steps.float(), inverse)
+    angles = torch.cat((angles, angles), dim=-1).unsqueeze(0)
+    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+
+    def forward():
+        out = liger_rotary_pos_emb(q, k, cos, sin, steps.unsqueeze(0))
+        return {"q_out": out[0], "k_out": out[1]}
+
+    def backward(out):
+        grads = torch.autograd.grad((out["q_out"], out["k_out"]), (q, k), (dq, dk), allow_unused=True, retain_graph=True)
+        return {"dq": grads[0], "dk": grads[1]}
+
+    return Case({"q": q, "k": k}, {"dq_out": dq, "dk_out": dk}, forward, backward, {}, (cos, sin))
+
+
+ADAPTERS = {("liger", f.__name__): f for f in (softmax, sparsemax, rms_norm, layer_norm, group_norm, rope)}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+
+
+def case_of(torch, job):
+    adapter = ADAPTERS.get((job["provider"], job["kernel"]))
+    if not adapter:
+        raise Unable("no adapter for %s of %s" % (job["kernel"], job["provider"]))
+    spec = job["workload"]["spec"]
+    kinds = {t["dtype"] for t in spec["tensors"].values()} & set(DTYPES)
+    if len(kinds) != 1:
+        raise Unable("no single float type")
+    scalars = {n: s["value"] for n, s in spec.get("scalars", {}).items()}
+    torch.manual_seed(1)
+    return adapter(torch, spec["axes"], scalars, getattr(torch, DTYPES[kinds.pop()]))
+
+
+# ---- what a call does on the device ----
+
+class Recorder:
+    """Notes Triton launches, fills with zero and whole copies, in order. Holds storages, so that no address means two things."""
+
+    def __init__(self, torch):
+        self.torch, self.ops, self.held = torch, [], []
+
+    def place(self, tensor):
+        storage = tensor.untyped_storage()
+        self.held.append(storage)
+        return {"at": storage.data_ptr(), "bytes": storage.nbytes(), "offset": tensor.data_ptr() - storage.data_ptr()}
+
+    def launch(self, function, kernel, grid, args, kwargs):
+        import triton
+        binder = function.device_caches[triton.runtime.driver.active.get_current_device()][4]
+        bound, _, _ = binder(*args, **kwargs)
+        if callable(grid):
+            grid = grid(bound)
+        m = kernel.metadata
+        if m.num_ctas != 1 or m.launch_cooperative_grid or m.launch_pdl or m.global_scratch_size or m.profile_scratch_size:
+            raise Unable("%s needs clusters, cooperation or scratch" % m.name)
+        values = []
+        for name, kind in kernel.src.signature.items():
+            if kind == "constexpr":
+                continue
+            values.append(self.argument(kind, bound[name]))
+        self.ops.append({"op": "launch", "name": m.name, "cubin": kernel.asm["cubin"], "threads": 32 * m.num_warps, "shared": m.shared,
+                         "grid": [int(g) for g in grid] + [1] * (3 - len(grid)), "args": values})
+
+    def argument(self, kind, value):
+        import struct
+        if kind.startswith("*"):
+            return {"place": self.place(value)} if value is not None else {"bytes": 8, "value": 0}
+        width = WIDTH.get(kind)
+        if not width:
+            raise Unable("an argument of type %s" % kind)
+        if kind in ("fp32", "f32"):
+            return {"bytes": 4, "value": struct.unpack("<I", struct.pack("<f", value))[0]}
+        if kind[0] not in "iu" or not 0 <= int(value) < 2**53:
+            raise Unable("an argument of type %s with value %r" % (kind, value))
+        return {"bytes": width, "value": int(value)}
+
+    def mode(self):
+        torch, recorder = self.torch, self
+        from torch.utils._python_dispatch import TorchDispatchMode
+        zeros = {"aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::zero_"}
+        copies = {"aten::clone", "aten::copy_", "aten::_to_copy"}
+
+        class Watch(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
+                out = func(*args, **(kwargs or {}))
+                name = func._schema.name
+                if not isinstance(out, torch.Tensor) or not out.is_cuda or not out.numel():
+                    return out
+                size = out.numel() * out.element_size()
+                if (name in zeros or (name == "aten::fill_" and not isinstance(args[1], torch.Tensor) and args[1] == 0)) and recorder.dense(out):
+                    recorder.ops.append({"op": "fill", "place": recorder.place(out), "bytes": size})
+                elif name in copies:
+                    source = args[1] if name == "aten::copy_" else args[0]
+                    if source.is_cuda and source.dtype == out.dtype and source.stride() == out.stride() and recorder.dense(out):
+                        recorder.ops.append({"op": "copy", "place": recorder.place(out), "from": recorder.place(source), "bytes": size})
+                return out
+
+        return Watch()
+
+    @staticmethod
+    def dense(t):
+        """Every byte between its first and last element is one of its own."""
+        span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+        return span == t.numel() and all(s >= 0 for s in t.stride())
+
+
+def traced(torch, recorder, call):
+    """Makes a call and returns its result, what the recorder noted and, from a trace of the same call, names of device work in order."""
+    from torch.profiler import ProfilerActivity, profile
+    from triton.runtime.jit import JITFunction
+    run, first = JITFunction.run, len(recorder.ops)
+
+    def noted(function, *args, grid, warmup, **kwargs):
+        kernel = run(function, *args, grid=grid, warmup=warmup, **kwargs)
+        if not warmup:
+            recorder.launch(function, kernel, grid, args, kwargs)
+        return kernel
+
+    torch.cuda.synchronize()
+    JITFunction.run = noted
+    try:
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+            with recorder.mode():
+                out = call()
+            torch.cuda.synchronize()
+    finally:
+        JITFunction.run = run
+    device = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA and e.time_range.elapsed_us() >= 0]
+    device.sort(key=lambda e: e.time_range.start)
+    return out, recorder.ops[first:], [e.name for e in device]
+
+
+def explains(op, name):
+    if op["op"] == "launch":
+        return name == op["name"]
+    return "Memset" in name or "FillFunctor" in name if op["op"] == "fill" else "Memcpy" in name or "copy" in name
+
+
+def foreign_of(ops, names):
+    """Device work that no noted operation explains."""
+    ops, foreign = list(ops), []
+    for name in names:
+        if ops and explains(ops[0], name):
+            ops.pop(0)
+        else:
+            foreign.append(name)
+    if ops:
+        raise Unable("the trace does not show %s" % (ops[0].get("name") or ops[0]["op"]))
+    return foreign
+
+
+class Layout:
+    """Places in memory to numbered buffers; overlapping ones are one buffer."""
+
+    def __init__(self, torch, case):
+        self.torch, self.case, self.ranges, self.named = torch, case, [], {}
+
+    def add(self, place):
+        low, high = place["at"], place["at"] + place["bytes"]
+        touching = [r for r in self.ranges if r[0] < high and low < r[1]]
+        self.ranges = [r for r in self.ranges if r not in touching]
+        self.ranges.append((min([low] + [r[0] for r in touching]), max([high] + [r[1] for r in touching])))
+
+    def name(self, role, name, tensor):
+        self.named.setdefault(tensor.untyped_storage().data_ptr(), []).append((role, name, tensor))
+
+    def reference(self, place):
+        for i, (low, high) in enumerate(self.ranges):
+            if low <= place["at"] < high:
+                return {"buffer": i, "offset": place["at"] + place["offset"] - low}
+        raise Unable("a place outside of every buffer")
+
+    def buffers(self, blobs):
+        out = []
+        for low, high in self.ranges:
+            b = {"bytes": high - low, "role": "scratch"}
+            for role, name, t in self.named.get(low, []):
+                if t.data_ptr() != low or t.numel() * t.element_size() != high - low or not Recorder.dense(t):
+                    raise Unable("%s is not the whole of its memory" % name)
+                b.update(dtype={v: k for k, v in DTYPES.items()}.get(str(t.dtype).split(".")[1], "other"), shape=list(t.shape), strides=list(t.stride()), offset=0)
+                if role == "constant":
+                    blob = bytes(t.detach().contiguous().view(self.torch.uint8).cpu().numpy().tobytes())
+                    blobs[digest(blob)] = blob
+                    b.update(role="constant", constant=digest(blob))
+                elif role in ("input", "parameter", "upstream"):
+                    b.update(role=role, reads=name)
+                else:
+                    b.update(role=role if b["role"] == "scratch" else b["role"], writes=name)
+            out.append(b)
+        return out
+
+
+def phases(torch, job, case):
+    """The setup and the timed part of a pass: recorded operations, foreign names, and the layout of what they touch."""
+    recorder = Recorder(torch)
+    forward, kind = None, job["pass"]
+    results = {}
+    setup, setup_foreign = [], []
+
+    def full():
+        out = case.forward()
+        return out, case.backward(out)
+
+    def clear():
+        for leaf in case.leaves.values():
+            leaf.grad = None
+
+    clear()
+    if kind == "forward":
+        out, ops, names = traced(torch, recorder, case.forward)
+        results = {"output": out}
+    elif kind == "full":
+        (out, grads), ops, names = traced(torch, recorder, full)
+        results = {"output": out, "gradient": grads}
+    elif kind == "backward":
+        forward, setup, setup_names = traced(torch, recorder, case.forward)
+        setup_foreign = foreign_of(setup, setup_names)
+        grads, ops, names = traced(torch, recorder, lambda: case.backward(forward))
+        results = {"output": forward, "gradient": grads}
+    else:
+        raise Unable("no such pass in upstream's scripts")
+    return recorder, results, setup, setup_foreign, ops, foreign_of(ops, names)
+
+
+def touched(ops):
+    for op in ops:
+        for a in op.get("args", []):
+            if "place" in a:
+                yield a["place"]
+        for field in ("place", "from"):
+            if field in op:
+                yield op[field]
+
+
+def lowered(ops, layout, kernels, blobs):
+    out = []
+    for op in ops:
+        if op["op"] == "launch":
+            blobs[digest(op["cubin"])] = op["cubin"]
+            k = {"name": op["name"], "cubin": digest(op["cubin"]), "threads": op["threads"], "shared": op["shared"]}
+            if k not in kernels:
+                kernels.append(k)
+            args = [layout.reference(a["place"]) if "place" in a else a for a in op["args"]]
+            out.append({"op": "launch", "kernel": kernels.index(k), "grid": op["grid"], "args": args})
+        elif op["op"] == "fill":
+            out.append({"op": "fill", "to": layout.reference(op["place"]), "bytes": op["bytes"]})
+        else:
+            out.append({"op": "copy", "to": layout.reference(op["place"]), "from": layout.reference(op["from"]), "bytes": op["bytes"]})
+    return out
+
+
+# ---- the source's protocol ----
+
+def source_times(torch, job, case):
+    """do_bench as upstream uses it: 256 MB zeroed before each call, events round it, no waiting; median, p20, p80, host time, flush."""
+    kind = job["pass"]
+    flush = torch.empty(256 << 18, dtype=torch.int, device="cuda")
+    prebuilt = case.forward() if kind == "backward" else None
+
+    def call():
+        if kind == "forward":
+            case.forward()
+        else:
+            case.backward(prebuilt if kind == "backward" else case.forward())
+
+    def sample(n):
+        events, host = [], []
+        for _ in range(n):
+            pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            begin = time.perf_counter_ns()
+            if "x" in case.leaves:
+                case.leaves["x"].grad = None
+            flush.zero_()
+            pair[0].record()
+            call()
+            pair[1].record()
+            host.append(time.perf_counter_ns() - begin)
+            events.append(pair)
+        torch.cuda.synchronize()
+        return [a.elapsed_time(b) * 1e6 for a, b in events], host
+
+    begin, n = time.perf_counter(), 0
+    while time.perf_counter() - begin < 0.025 or n < 5:
+        call()
+        n += 1
+    torch.cuda.synchronize()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    marks[0].record()
+    for _ in range(5):
+        flush.zero_()
+    marks[1].record()
+    torch.cuda.synchronize()
+    flush_ns = marks[0].elapsed_time(marks[1]) * 1e6 / 5
+    first, host = sample(20)
+    budget = min(job["reported"].get("budget_ms", 100), 50) * 1e6
+    each = statistics.median(first) + flush_ns
+    times = sorted(first + sample(max(1, min(2000, int(budget / max(each, statistics.median(host))))))[0])
+    at = lambda p: round(times[min(len(times) - 1, int(p * len(times)))])
+    return {"median_ns": at(0.5), "p20_ns": at(0.2), "p80_ns": at(0.8), "samples": len(times), "host_ns": round(statistics.median(host)),
+            "flush_ns": round(flush_ns)}
+
+
+# ---- bundles ----
+
+def write(path, data):
+    """Whole or not at all."""
+    if os.path.exists(path):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=os.path.dirname(path))
+    with os.fdopen(handle, "wb") as f:
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(name, path)
+
+
+def key_of(job):
+    """What a bundle is found by: the case, the pass, whose code, and which."""
+    source = job.get("source", {})
+    code = {"commit": source["commit"]} if source.get("commit") else {"version": source.get("version", "")}
+    return digest(canonical({"code": code, "kernel": job["kernel"], "pass": job["pass"], "provider": job["provider"],
+                             "workload": digest(canonical_any(job["workload"]))}))
+
+
+def canonical_any(value):
+    """RFC 8785 of a workload body, which may hold fractions (an eps): numbers as ECMAScript prints them."""
+    def number(v):
+        if isinstance(v, float):
+            if v == int(v) and abs(v) < 1e21:
+                return str(int(v))
+            text = repr(v)
+            if "e" in text:
+                mantissa, exponent = text.split("e")
+                exponent = int(exponent)
+                if -7 < exponent < 0:
+                    digits = mantissa.replace(".", "")
+                    return "0." + "0" * (-exponent - 1) + digits
+                return mantissa + "e" + ("+" if exponent > 0 else "-") + str(abs(exponent))
+            return text
+        return str(v)
+
+    def text(v):
+        if isinstance(v, dict):
+            return "{" + ",".join(json.dumps(k, ensure_ascii=False) + ":" + text(v[k]) for k in sorted(v)) + "}"
+        if isinstance(v, list):
+            return "[" + ",".join(map(text, v)) + "]"
+        if isinstance(v, bool) or v is None or isinstance(v, str):
+            return json.dumps(v, ensure_ascii=False)
+        return number(v)
+
+    return text(value).encode()
+
+
+def capture(torch, triton, job, code, out):
+    case = case_of(torch, job)
+    case.backward(case.forward())  # compile
+    _, results, setup, setup_foreign, timed, foreign = phases(torch, job, case)
+    layout, blobs, kernels = Layout(torch, case), {}, []
+    written_names = [(role, n, t) for role, group in results.items() for n, t in group.items()]
+    contract = [("input", n, t) for n, t in case.inputs.items()] + [("upstream", n, t) for n, t in case.upstream.items()]
+    contract += written_names + [("constant", "", t) for t in case.constants]
+    for _, n, t in contract:
+        layout.add({"at": t.untyped_storage().data_ptr(), "bytes": t.untyped_storage().nbytes()})
+    known = {t.untyped_storage().data_ptr() for _, _, t in contract}
+    needs_setup = any(p["at"] not in known for p in touched(timed)) and bool(setup)
+    if needs_setup:
+        foreign = setup_foreign + foreign
+    for p in list(touched(timed)) + (list(touched(setup)) if needs_setup else []):
+        layout.add(p)
+    for role, n, t in contract:
+        layout.name("parameter" if role == "input" and n in case.leaves and n != "x" else role, n, t)
+    properties = torch.cuda.get_device_properties(0)
+    bundle = {"type": "bundle", "version": 1, "kernel": job["kernel"], "provider": job["provider"], "pass": job["pass"],
+              "workload": digest(canonical_any(job["workload"])), "code": code,
+              "gpu": {"product": properties.name, "architecture": "sm_%d%d" % (properties.major, properties.minor)},
+              "foreign": foreign, "setup": lowered(setup, layout, kernels, blobs) if needs_setup else [],
+              "timed": lowered(timed, layout, kernels, blobs), "buffers": layout.buffers(blobs), "kernels": kernels,
+              "source": source_times(torch, job, case)}
+    text = canonical(bundle)
+    for name, blob in blobs.items():
+        write(os.path.join(out, "blobs", name[7:]), blob)
+    write(os.path.join(out, "bundles", digest(text)[7:] + ".json"), text)
+    link = os.path.join(out, "cases", key_of(job)[7:])
+    if os.path.exists(link):
+        os.unlink(link)
+    write(link, (digest(text) + "\n").encode())
+    return bundle
+
+
+def warm(torch, jobs):
+    """Calls once, so that Triton's own cache holds what the capture will need."""
+    for job in jobs:
+        try:
+            case = case_of(torch, job)
+            case.backward(case.forward())
+            torch.cuda.synchronize()
+        except Exception as e:
+            print("capture.py: %s" % e, file=sys.stderr)
+
+
+def read_jobs(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            jobs = [json.loads(line) for line in f if line.strip()]
+    except FileNotFoundError:
+        stop(66, path + ": no such file")
+    except ValueError as e:
+        stop(65, "%s: %s" % (path, e))
+    return [j for j in jobs if j.get("runner") == "upstream"]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="capture.py", description="Captures what upstream's code does for each job, for ki-verify to replay.")
+    parser.add_argument("jobs", help="jobs of runner upstream (ki verify plan --runner upstream)")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where bundles go")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="compile in N processes first")
+    parser.add_argument("--warm", metavar="I/N", help=argparse.SUPPRESS)
+    try:
+        options = parser.parse_args()
+    except SystemExit as e:
+        sys.exit(64 if e.code else 0)
+    jobs = read_jobs(options.jobs)
+    torch, triton, folder = packages()
+    if options.warm:
+        i, n = map(int, options.warm.split("/"))
+        return warm(torch, jobs[i::n])
+    if options.processes > 1:
+        words = [sys.executable, os.path.abspath(__file__), options.jobs, "--out", options.out, "--warm"]
+        for p in [subprocess.Popen(words + ["%d/%d" % (i, options.processes)]) for i in range(options.processes)]:
+            p.wait()
+    code = {"package": "liger-kernel", "version": package_version(), "files": files_digest(folder), "triton": triton.__version__,
+            "torch": torch.__version__, "python": sys.version.split()[0]}
+    failed = 0
+    for job in jobs:
+        name = job["subject"]["externalId"]
+        try:
+            b = capture(torch, triton, job, code, options.out)
+            print("%s: %d launches%s" % (name, sum(o["op"] == "launch" for o in b["timed"]), "; foreign: " + ", ".join(b["foreign"]) if b["foreign"] else ""))
+        except Unable as e:
+            failed += 1
+            print("capture.py: %s: %s" % (name, e), file=sys.stderr)
+        except Exception as e:  # whatever upstream's code throws concerns this job alone
+            failed += 1
+            print("capture.py: %s: %s: %s" % (name, type(e).__name__, e), file=sys.stderr)
+        torch.cuda.empty_cache()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+#include "verify/run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "verify/evidence.h"
+#include "verify/manifest.h"
+
+enum { JOBS_MAX = 100000, FILE_MAX_BYTES = 1 << 30 };
+
+/* What a job of runner upstream is replayed from. */
+static int find_bundle(const char *folder, struct job *j, struct arena *a, struct err *e)
+{
+    struct bundle_key key = { j->kernel, j->provider, j->commit, j->version, j->pass, j->workload };
+    if (!folder)
+        return err_set(e, ERR_UNAVAILABLE, "%s: replaying upstream's code needs --bundles DIR (verify/capture.py writes them)", j->external_id);
+    struct bundle *b = arena_alloc(a, sizeof *b);
+    if (bundle_find(folder, &key, j->work.operation, a, b, e) != 0)
+        return -1;
+    const char *unfit = bundle_unfit(b, &j->work, j->pass);
+    j->bundle = b;
+    return unfit ? err_set(e, ERR_UNAVAILABLE, "%s: its bundle cannot be replayed: %s%s%s", j->external_id, unfit, b->foreign[0] ? ", first " : "", b->foreign) : 0;
+}
+
+struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a, int *n, int *skipped, struct err *e)
+{
+    struct buf text = { 0 };
+    struct job *jobs = NULL;
+    unsigned line = 0;
+    if (file_read(path, FILE_MAX_BYTES, &text, e) != 0)
+        return NULL;
+    jobs = arena_alloc(a, sizeof *jobs * (JOBS_MAX + 1));
+    for (char *at = text.data, *end; at && at < text.data + text.len && *n < JOBS_MAX; at = end + 1) {
+        struct err own = { 0 };
+        char words[1200];
+        end = memchr(at, '\n', (size_t)(text.data + text.len - at));
+        end = end ? end : text.data + text.len;
+        line++;
+        if (end == at)
+            continue;
+        if (job_read((struct slice){ at, (size_t)(end - at) }, path, line, a, &jobs[*n], &own) == 0
+            && (jobs[*n].native || find_bundle(bundles, &jobs[*n], a, &own) == 0))
+            (*n)++;
+        else {
+            log_error("%s", err_format(&own, words, sizeof words));
+            (*skipped)++;
+        }
+    }
+    buf_fini(&text);
+    return jobs;
+}
+
+static void print_outcome(const struct batch *b, const struct outcome *o, const struct evidence *v, struct arena *a)
+{
+    printf("%-52s %-21s", job_title(o->job, a), v->status);
+    if (v->timing.samples)
+        printf(" %10.2f us  src %10.2f  h %6.1f  %-6s %5.0f GB/s %4.2f", v->timing.median * 1e-3, v->t_src_ns * 1e-3, v->h_ns * 1e-3,
+            rerun_class_text(v->verdict.class), v->gbps, v->copy_share > 0 ? v->copy_share : 0);
+    printf("  %s%s%s\n", verdict_text(v->verdict.code), o->text[0] ? ": " : "", o->text);
+    (void)b;
+}
+
+static int write_evidence(struct batch *b, const struct run *o, struct err *e)
+{
+    struct buf payload = { 0 }, envelope = { 0 };
+    struct file_out *file = file_begin(arena_printf(&b->arena, "%s/evidence-%s.jsonl", o->out, b->id), 0644, e);
+    int rc = file ? 0 : -1;
+    for (int i = 0; i < b->outcomes && rc == 0; i++) {
+        struct evidence v;
+        buf_clear(&payload);
+        buf_clear(&envelope);
+        rc = evidence_statement(b, i, o->out, &payload, &v, e);
+        if (rc == 0)
+            rc = sign_envelope((struct slice){ payload.data, payload.len }, SIGN_PAYLOAD_TYPE, o->key, o->keys, &envelope, e);
+        buf_char(&envelope, '\n');
+        if (rc == 0)
+            rc = file_add(file, envelope.data, envelope.len, e);
+        if (rc == 0)
+            print_outcome(b, &b->outcome[i], &v, &b->arena);
+    }
+    buf_fini(&payload);
+    buf_fini(&envelope);
+    if (rc != 0) {
+        file_abort(file);
+        return -1;
+    }
+    return file_commit(file, e);
+}
+
+static void progress(void *state, const char *line)
+{
+    (void)state;
+    log_info("%s", line);
+}
+
+static int environment_of(struct batch *b, struct err *e)
+{
+    return b->timed ? manifest_environment(&b->cuda, &b->nvml, &b->host, &b->hardware, &b->arena, &b->environment, e)
+                    : manifest_environment_cpu(&b->host, &b->arena, &b->environment, e);
+}
+
+int run_batch(const struct run *o, const struct job *jobs, int n, struct err *e)
+{
+    struct batch b;
+    char self[4096];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[len > 0 ? len : 0] = 0;
+    struct batch_options options = { o->device, o->config, o->bundles, o->worker ? o->worker : self, o->rounds, o->host_delay_us, progress, NULL };
+    int rc = batch_run(&b, &options, jobs, n, e);
+    if (rc == 0)
+        rc = environment_of(&b, e);
+    if (rc == 0)
+        rc = write_evidence(&b, o, e);
+    if (rc == 0) {
+        printf("batch %s: %d jobs, %d processes, %d controls refused of %d%s%s\n", b.id, b.outcomes, b.processes,
+            batch_refused(&b), b.controls, b.void_reason[0] ? "; VOID: " : "", b.void_reason);
+        if (!b.timed)
+            printf("the CPU device checks results and times nothing\n");
+    }
+    batch_fini(&b);
+    return rc;
+}
