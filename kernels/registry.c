@@ -4,6 +4,8 @@
 #define OPERATIONS(X) \
     X(cross_entropy) \
     X(embedding) \
+    X(dyt) \
+    X(dyt_no_beta) \
     X(fused_add_rms_norm) \
     X(fused_neighborhood_attention) \
     X(group_norm) \

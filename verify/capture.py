@@ -175,7 +175,17 @@ def rope(torch, a, scalars, dtype):
     return Case({"q": q, "k": k}, {"dq_out": dq, "dk_out": dk}, forward, backward, {}, (cos, sin))
 
 
-ADAPTERS = {("liger", f.__name__): f for f in (softmax, sparsemax, rms_norm, layer_norm, group_norm, rope)}
+def dyt(torch, a, scalars, dtype, beta=True):
+    from liger_kernel.transformers.dyt import LigerDyT
+    module = LigerDyT(hidden_size=a["hidden"], beta=beta).to("cuda")
+    return module_case(torch, module, rows_case(a, torch, dtype), weights=("alpha", "gamma", "beta") if beta else ("alpha", "gamma"))
+
+
+def dyt_no_beta(torch, a, scalars, dtype):
+    return dyt(torch, a, scalars, dtype, beta=False)
+
+
+ADAPTERS = {("liger", f.__name__): f for f in (softmax, sparsemax, rms_norm, layer_norm, group_norm, rope, dyt, dyt_no_beta)}
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -184,12 +194,12 @@ def case_of(torch, job):
     if not adapter:
         raise Unable("no adapter for %s of %s" % (job["kernel"], job["provider"]))
     spec = job["workload"]["spec"]
-    kinds = {t["dtype"] for t in spec["tensors"].values()} & set(DTYPES)
-    if len(kinds) != 1:
-        raise Unable("no single float type")
+    first = next((spec["tensors"][n] for n in ("x", "q") if n in spec["tensors"]), None)
+    if not first or first["dtype"] not in DTYPES:
+        raise Unable("no tensor x or q of a known type")
     scalars = {n: s["value"] for n, s in spec.get("scalars", {}).items()}
     torch.manual_seed(1)
-    return adapter(torch, spec["axes"], scalars, getattr(torch, DTYPES[kinds.pop()]))
+    return adapter(torch, spec["axes"], scalars, getattr(torch, DTYPES[first["dtype"]]))
 
 
 # ---- what a call does on the device ----
@@ -515,7 +525,7 @@ def canonical_any(value):
 
 def capture(torch, triton, job, code, out):
     case = case_of(torch, job)
-    case.backward(case.forward())  # compile
+    compile_once(job, case)
     _, results, setup, setup_foreign, timed, foreign = phases(torch, job, case)
     layout, blobs, kernels = Layout(torch, case), {}, []
     written_names = [(role, n, t) for role, group in results.items() for n, t in group.items()]
@@ -549,12 +559,17 @@ def capture(torch, triton, job, code, out):
     return bundle
 
 
+def compile_once(job, case):
+    out = case.forward()
+    if job["pass"] != "forward":
+        case.backward(out)
+
+
 def warm(torch, jobs):
     """Calls once, so that Triton's own cache holds what the capture will need."""
     for job in jobs:
         try:
-            case = case_of(torch, job)
-            case.backward(case.forward())
+            compile_once(job, case_of(torch, job))
             torch.cuda.synchronize()
         except Exception as e:
             print("capture.py: %s" % e, file=sys.stderr)

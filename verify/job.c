@@ -124,8 +124,8 @@ static int read_limits(const struct reader *r, json_t *o, struct job *j)
     return 0;
 }
 
-/* The float type of the workload: that of its tensors other than integer ones. All must agree. */
-static int read_dtype(const struct reader *r, json_t *workload, enum ki_dtype *out)
+/* The float type of the workload: that of its tensors whose type the contract leaves open. All must agree. */
+static int read_dtype(const struct reader *r, json_t *workload, const struct ki_operation *op, enum ki_dtype *out)
 {
     const char *name;
     json_t *tensor;
@@ -135,7 +135,8 @@ static int read_dtype(const struct reader *r, json_t *workload, enum ki_dtype *o
         enum ki_dtype d = text ? ki_dtype_find(text) : KI_CASE_DTYPE;
         if (!text)
             return bad(r, "workload.spec.tensors", "a tensor without a dtype");
-        if (d == KI_I64)
+        int i = ki_tensor_find(op, name);
+        if (d == KI_I64 || (i >= 0 && op->tensor[i].dtype != KI_CASE_DTYPE && op->tensor[i].dtype == d))
             continue;
         if (d != KI_F32 && d != KI_BF16 && d != KI_F16)
             return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "no kernel here for tensors of %.20s", text);
@@ -209,7 +210,7 @@ static int read_case(const struct reader *r, json_t *o, struct job *j)
     j->pass = (enum ki_pass)ki_pass_find(pass);
     if (!op || !(op->passes & KI_BIT(j->pass)))
         return err_at(r->e, ERR_UNAVAILABLE, r->name, r->line, 0, "no kernel here for %s %s", j->kernel, pass);
-    if (read_dtype(r, workload, &dtype) != 0 || read_axes(r, workload, axes, &n_axes) != 0
+    if (read_dtype(r, workload, op, &dtype) != 0 || read_axes(r, workload, axes, &n_axes) != 0
         || read_scalars(r, workload, scalars, &n_scalars) != 0)
         return -1;
     if (ki_case_set(&j->work, op, dtype, axes, n_axes, scalars, n_scalars, &reason) != 0)

@@ -1,0 +1,75 @@
+/* DyT: a learned tanh in the place of a norm, element by element, arithmetic in fp32 with one rounding at the end. Parameters are fp32 whatever
+ * the type of x is, as in the published contract.
+ * x, y [rows, hidden], row-major; alpha [1], gamma, beta [hidden]
+ * forward   reads x, writes y                 4096 x 16384 bf16: 269 MB
+ * Forward only: backward and full have no kernel here. Kernel: dyt.cuh
+ * reference dyt_ref.h; tolerance config/tolerances.json */
+#define KI_REF_FILE "dyt_ref.h"
+enum { X, ALPHA, GAMMA, BETA, Y };
+enum { ROWS, HIDDEN };
+#define DYT_BETA BETA
+
+#include "ref.h"
+
+#ifndef __CUDACC__
+
+static int derive(struct ki_case *c, const char **reason)
+{
+    if (c->axis[ROWS] > INT32_MAX || c->axis[HIDDEN] > 1 << 28) {
+        *reason = "an axis is too large";
+        return -1;
+    }
+    return 0;
+}
+
+/* x once, y once, the parameters once. */
+static struct ki_floor least(const struct ki_case *c, enum ki_pass pass)
+{
+    double rows = (double)c->axis[ROWS], hidden = (double)c->axis[HIDDEN];
+    double bytes = 2 * rows * hidden * (double)ki_dtype_bytes(c->dtype) + 8 * hidden;
+    (void)pass;
+    return (struct ki_floor){ .bytes = bytes, .dense_bytes = bytes, .hard = true };
+}
+
+static const struct ki_reference reference = ki_reference_here;
+KI_DECLARE_DEVICE(dyt);
+
+extern const struct ki_operation dyt_operation;
+const struct ki_operation dyt_operation = {
+    .name = "dyt",
+    .passes = KI_BIT(KI_FORWARD) | KI_BIT(KI_NO_GRAD),
+    .dtypes = KI_FLOAT_DTYPES,
+    .axes = 2,
+    .axis = { "rows", "hidden" },
+    .tensor = {
+        [X] = { "x", KI_INPUT, .shape = { KI_AXIS(ROWS), KI_AXIS(HIDDEN) } },
+        [ALPHA] = { "alpha", KI_PARAM, KI_F32, { KI_ONE }, .mean = 1, .deviation = 0.5 },
+        [GAMMA] = { "gamma", KI_PARAM, KI_F32, { KI_AXIS(HIDDEN) }, .mean = 1, .deviation = 0.5 },
+        [BETA] = { "beta", KI_PARAM, KI_F32, { KI_AXIS(HIDDEN) }, .mean = 1, .deviation = 0.5 },
+        [Y] = { "y", KI_OUTPUT, .shape = { KI_AXIS(ROWS), KI_AXIS(HIDDEN) } },
+    },
+    .tolerance = "fp32_accumulate",
+    .derive = derive,
+    .floor = least,
+    .reference = &reference,
+    .device = KI_DEVICE_OF(dyt),
+};
+
+#else
+
+#include "dyt.cuh"
+
+static int launch(const struct ki_call *c)
+{
+    return ki::with_type(c->work.dtype, [&]<typename T>() {
+        ki::dyt_args<T> a = {
+            .x = ki::data<T>(c, X), .alpha = ki::data<float>(c, ALPHA), .gamma = ki::data<float>(c, GAMMA), .beta = ki::data<float>(c, BETA),
+            .y = ki::data<T>(c, Y), .hidden = (int)c->work.axis[HIDDEN],
+        };
+        return ki::dyt_forward<T>(a, c->work.axis[ROWS], (cudaStream_t)c->stream);
+    });
+}
+
+KI_DEFINE_DEVICE(dyt, NULL, launch)
+
+#endif
