@@ -1,5 +1,4 @@
 /* ki-store: publishes records into the catalog and answers questions about it. */
-#include <fcntl.h>
 #include <getopt.h>
 #include <lmdb.h>
 #include <stdio.h>
@@ -14,39 +13,21 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/when.h"
-#include "store/backup.h"
-#include "store/check.h"
 #include "store/compare.h"
-#include "store/correct.h"
 #include "store/dump.h"
-#include "store/entry.h"
 #include "store/event.h"
 #include "store/export.h"
 #include "store/flag.h"
 #include "store/journal.h"
 #include "store/lineage.h"
 #include "store/list.h"
-#include "store/load.h"
-#include "store/pages.h"
+#include "store/options.h"
 #include "store/put.h"
 #include "store/rerun.h"
 #include "store/report.h"
 #include "store/show.h"
 #include "store/site.h"
 #include "store/trend.h"
-
-struct options {
-	const char *store, *config, *out, *format, *config_digest, *reason, *text, *from, *to, *key, *undo, *runner;
-	const char *codes[FLAG_CODES]; /* as given; which they may be is the verb's to say */
-	int code_count;
-	struct list_options list;
-	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged, by_doubt;
-	double measure; /* nights */
-	double max_age_hours;
-	struct digest run, entry; /* what an entry is about, and which it undoes */
-	char **names; /* operands */
-	int name_count;
-};
 
 struct verb {
 	const char *name, *operands, *help;
@@ -82,7 +63,7 @@ static int verb_put(struct options *o, struct err *e)
 }
 
 /* Runs `read` on the opened catalog. */
-static int with_catalog(struct options *o, struct err *e, int (*read)(struct catalog *c, struct options *o))
+int with_catalog(struct options *o, struct err *e, int (*read)(struct catalog *c, struct options *o))
 {
 	struct catalog c;
 	int rc = catalog_open(&c, o->store, e);
@@ -257,116 +238,6 @@ static int verb_report(struct options *o, struct err *e)
 	return with_catalog(o, e, read_report);
 }
 
-/* What an entry is about: the digest of the one run that a name means. */
-static int read_entry_run(struct catalog *c, struct options *o)
-{
-	uint32_t run;
-	struct run_row row;
-	if (catalog_find_one(c, o->names[0], &run) || catalog_run(c, run, &row))
-		return -1;
-	o->run = row.digest;
-	return 0;
-}
-
-static int verb_flag(struct options *o, struct err *e)
-{
-	struct store st;
-	if (!o->clear && !o->reason)
-		return err_set(e, ERR_USAGE, "usage: ki flag RUN --reason TEXT | ki flag RUN --clear");
-	if (with_catalog(o, e, read_entry_run))
-		return -1;
-	int rc = store_open(&st, o->store, STORE_WRITE, e);
-	if (rc == 0)
-		rc = entry_append(&st, o->clear ? "flag-clear" : "flag", &o->run, o->reason, e);
-	store_close(&st);
-	return rc;
-}
-
-/* The run that a correction is about: the one named, or that of the entry to be undone. */
-static int read_correction(struct catalog *c, struct options *o)
-{
-	const json_t *entry;
-	const char *run, *id;
-	if (!o->undo)
-		return read_entry_run(c, o);
-	if (!(entry = correction_find(c, o->undo)))
-		return -1;
-	run = json_text_of(entry, "run");
-	id = json_text_of(entry, "id");
-	digest_parse(run, strlen(run), &o->run);
-	digest_parse(id, strlen(id), &o->entry);
-	return 0;
-}
-
-/* Signs what `text` says, and lets it in as if it had come from elsewhere. */
-static int add_correction(struct options *o, struct correction_text *text, struct err *e)
-{
-	struct store st;
-	struct arena a = {0};
-	struct buf path = {0}, envelope = {0};
-	char id[DIGEST_TEXT + 1], undone[DIGEST_TEXT + 1];
-	const char *config = home_config(&a, o->config, e);
-	struct sign_key *key = config ? sign_key_load(o->key, e) : NULL;
-	buf_printf(&path, "%s/signers.json", config ? config : "");
-	struct signers *signers = key ? signers_load(path.data, e) : NULL;
-	int rc = signers ? with_catalog(o, e, read_correction) : -1;
-	text->run = o->run;
-	digest_text(&o->entry, undone);
-	if (o->undo)
-		text->entry = undone;
-	if (rc == 0)
-		rc = correct_sign(text, key, &envelope, e);
-	if (rc == 0) {
-		rc = store_open(&st, o->store, STORE_WRITE, e);
-		if (rc == 0)
-			rc = correct_admit(&st, signers, (struct slice){envelope.data, envelope.len}, id, e);
-		store_close(&st);
-	}
-	if (rc == 0 && !o->quiet)
-		printf("%s\n", id);
-	signers_free(signers);
-	sign_key_free(key);
-	buf_fini(&envelope);
-	buf_fini(&path);
-	arena_fini(&a);
-	return rc;
-}
-
-static int check_correction(const struct options *o, const char *usage_line, bool whole, struct err *e)
-{
-	if (o->undo ? o->name_count != 0 : o->name_count != 1 || !whole)
-		return err_set(e, ERR_USAGE, "%s", usage_line);
-	if (!o->key)
-		return err_set(e, ERR_USAGE, "not signed: give --key FILE (`ki verify keygen FILE` makes one; config/signers.json says whose count)");
-	return 0;
-}
-
-static int verb_retract(struct options *o, struct err *e)
-{
-	struct correction_text text = {.type = o->undo ? "undo" : "retract", .text = o->reason};
-	if (check_correction(o, "usage: ki retract RUN --reason TEXT [--code CODE] --key FILE | ki retract --undo ENTRY [--reason TEXT] --key FILE",
-			     o->reason != NULL, e))
-		return -1;
-	if (!o->undo)
-		text.code = o->code_count ? o->codes[0] : "OTHER";
-	if (o->code_count > (o->undo ? 0 : 1) || (text.code && !correct_code_known(text.code))) {
-		struct buf codes = {0};
-		correct_put_codes(&codes);
-		err_set(e, ERR_USAGE, "--code: a retraction has one of %s", codes.data);
-		buf_fini(&codes);
-		return -1;
-	}
-	return add_correction(o, &text, e);
-}
-
-static int verb_note(struct options *o, struct err *e)
-{
-	struct correction_text text = {.type = o->undo ? "undo" : "note", .text = o->text};
-	if (check_correction(o, "usage: ki note RUN --text TEXT --key FILE | ki note --undo ENTRY --key FILE", o->text != NULL, e))
-		return -1;
-	return add_correction(o, &text, e);
-}
-
 static int read_plan(struct catalog *c, struct options *o)
 {
 	struct arena a = {0};
@@ -438,41 +309,6 @@ static int verb_published(struct options *o, struct err *e)
 	return rc;
 }
 
-static int read_check(struct catalog *c, struct options *o)
-{
-	struct check_totals t;
-	if (check_catalog(c, o->json ? stderr : stdout, &t))
-		return -1;
-	if (o->json)
-		printf("{\"cases\":%llu,\"entries\":%llu,\"objects\":%llu,\"problems\":%llu,\"publications\":%llu,\"runs\":%llu,\"snapshots\":%llu,"
-		       "\"unpublished\":%s,\"unsealed\":%s}\n", (unsigned long long)t.cases, (unsigned long long)t.entries, (unsigned long long)t.objects,
-		       (unsigned long long)t.problems, (unsigned long long)t.publications, (unsigned long long)t.runs, (unsigned long long)t.kept,
-		       t.unpublished ? "true" : "false", t.unsealed ? "true" : "false");
-	else if (!o->quiet || t.problems)
-		printf("%s: %llu runs rebuilt, %llu objects, %llu cases, %llu publications, %llu kept files, %llu index entries%s%s\n",
-		       t.problems ? "damaged" : "clean", (unsigned long long)t.runs, (unsigned long long)t.objects, (unsigned long long)t.cases,
-		       (unsigned long long)t.publications, (unsigned long long)t.kept, (unsigned long long)t.entries,
-		       t.unpublished ? "; remains of an interrupted writer wait for the next one" : "",
-		       t.unsealed ? "; schema 1: nothing proves its labels, publications and entries until `ki upgrade`" : "");
-	return t.problems ? err_at(c->err, ERR_CORRUPT, o->store, 0, 0, "%llu problems", (unsigned long long)t.problems) : 0;
-}
-
-/* The shape first: what is read after it is read through pointers that hold. */
-static int prove_pages(struct options *o, FILE *out, struct err *e)
-{
-	struct pages_totals pages;
-	if (pages_check(o->store, out, &pages, NULL, e))
-		return -1;
-	if (pages.problems)
-		return err_at(e, ERR_CORRUPT, o->store, 0, 0, "data.mdb is damaged in %llu places; restore a backup", (unsigned long long)pages.problems);
-	return 0;
-}
-
-static int verb_check(struct options *o, struct err *e)
-{
-	return prove_pages(o, o->json ? stderr : stdout, e) ? -1 : with_catalog(o, e, read_check);
-}
-
 /* Some formats are the whole catalog, always. */
 static int refuse_filter(const struct options *o, struct err *e)
 {
@@ -502,21 +338,6 @@ static int write_site(struct catalog *c, struct options *o)
 		printf("%s: %llu pages in %llu files of %llu bytes; %llu written, %llu unchanged\n", o->out ? o->out : "var/site", (unsigned long long)t.pages,
 		       (unsigned long long)t.files, (unsigned long long)t.size_bytes, (unsigned long long)t.written, (unsigned long long)t.unchanged);
 	arena_fini(&a);
-	return rc;
-}
-
-/* Opening for writing is what upgrades. */
-static int verb_upgrade(struct options *o, struct err *e)
-{
-	struct store st;
-	int rc = store_open(&st, o->store, STORE_READ, e); /* one must be there */
-	store_close(&st);
-	if (rc)
-		return rc;
-	rc = store_open(&st, o->store, STORE_WRITE, e);
-	store_close(&st);
-	if (rc == 0 && !o->quiet)
-		printf("%s: schema %d\n", o->store, SCHEMA_VERSION);
 	return rc;
 }
 
@@ -551,42 +372,6 @@ static int read_export(struct catalog *c, struct options *o)
 static int verb_export(struct options *o, struct err *e)
 {
 	return with_catalog(o, e, read_export);
-}
-
-static int verb_backup(struct options *o, struct err *e)
-{
-	struct store st;
-	if (prove_pages(o, stderr, e)) /* a copy of damage is no backup */
-		return -1;
-	int rc = store_open(&st, o->store, STORE_READ, e);
-	if (rc == 0)
-		rc = backup_store(&st, o->names[0], e);
-	store_close(&st);
-	return rc;
-}
-
-static int verb_rehearse(struct options *o, struct err *e)
-{
-	struct check_totals t = {0};
-	int rc = backup_rehearse(o->names[0], stdout, &t, e);
-	if (rc == 0 && !o->quiet)
-		printf("%s: %llu runs rebuilt, %llu publications, %llu kept files: whole, and what the backup claims\n", o->names[0], (unsigned long long)t.runs,
-		       (unsigned long long)t.publications, (unsigned long long)t.kept);
-	return rc;
-}
-
-static int verb_load(struct options *o, struct err *e)
-{
-	struct load_totals t = {0};
-	bool standard = strcmp(o->names[0], "-") == 0;
-	int fd = standard ? STDIN_FILENO : open(o->names[0], O_RDONLY | O_CLOEXEC);
-	int rc = fd < 0 ? err_errno(e, o->names[0], "cannot open") : load_dump(o->store, fd, standard ? "standard input" : o->names[0], &t, e);
-	if (fd > STDIN_FILENO)
-		close(fd);
-	if (rc == 0 && !o->quiet)
-		printf("%s: %llu runs, %llu publications, %llu entries\n", o->store, (unsigned long long)t.runs, (unsigned long long)t.publications,
-		       (unsigned long long)t.entries);
-	return rc;
 }
 
 #define FILTERS "kernel gpu mode provider dtype since metric"
