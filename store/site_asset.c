@@ -48,7 +48,7 @@ static const char *const css[] = {
 	".step td{background:var(--box)}\n",
 	"svg .mark{stroke-dasharray:none}\n",
 	"@media (max-width:40rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}h1{font-size:1.3rem}.figure{font-size:1.6rem}}\n",
-	"@media print{header,.copy,.js .copy,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details:not([open])>*{display:block}"
+	"@media print{header,.copy,.js .copy,.js .scripted,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details:not([open])>*{display:block}"
 	"section{break-inside:avoid-page}.scroll{overflow:visible}svg{min-width:0}}\n",
 };
 
