@@ -19,10 +19,10 @@ struct load {
 	struct writer w;
 	struct load_totals *totals;
 	struct err *err;
-	json_t *head;    /* the dump's own account: channels and counts */
+	json_t *head;        /* the dump's own account: channels and counts */
 	json_t *publication; /* the line at hand, whose runs follow */
-	json_t *entries; /* not yet appended */
-	uint64_t lines;  /* read so far */
+	json_t *entries;     /* not yet appended */
+	uint64_t lines;      /* read so far */
 	bool ended;
 };
 
@@ -190,6 +190,8 @@ static int take_record(struct load *l, struct slice line)
 		return writer_object(&l->w, &r.digest, r.body, r.metadata);
 	if (r.type == RECORD_CASE)
 		return writer_case(&l->w, &r.digest, r.body);
+	if (r.type == RECORD_RUN && !l->publication)
+		return err_set(l->err, ERR_DATA, "a run before any publication");
 	if (r.type == RECORD_RUN)
 		return writer_run(&l->w, &r.digest, &r.case_digest, r.body, r.labels);
 	return err_set(l->err, ERR_DATA, "not a line of a dump");

@@ -68,6 +68,8 @@ head -40 "$D/dump" >"$D/x"
 refused "$D/x" 'a dump that ends early is refused, and nothing is left of it'
 sed '30d' "$D/dump" >"$D/x"
 refused "$D/x" 'so is one that lacks a line'
+sed '/"type":"publication"/d' "$D/dump" >"$D/x"
+refused "$D/x" 'so are runs without a publication'
 head -c 5000 "$D/dump.zst" >"$D/x"
 refused "$D/x" 'so is a packed one that was cut off'
 sed 's/"ms_50":0\.0[0-9]/"ms_50":0.09/' "$D/dump" >"$D/x"
