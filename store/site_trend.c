@@ -229,7 +229,9 @@ static int put_series(struct page *p, const struct series *s)
 	size_t count, next = 0;
 	const struct change *changes = change_of(&p->site->changes, s, &count);
 	bool alike = series_caveats_alike(s);
-	page_printf(p, "<section aria-labelledby=\"%s\">\n<h2 id=\"%s\">Channel %s</h2>\n", channel_of(p, s), channel_of(p, s), channel_of(p, s));
+	page_printf(p, "<section aria-labelledby=\"channel-%u\">\n<h2 id=\"channel-%u\">Channel ", s->slot, s->slot);
+	html_str(&p->out, channel_of(p, s));
+	page_str(p, "</h2>\n");
 	put_verdict(p, s, count);
 	if (alike && s->points[0].caveats.len) {
 		page_str(p, "<p>Caveats of every point: ");

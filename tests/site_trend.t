@@ -24,7 +24,7 @@ facts 'the trend' "$page" <<'END'
 <h1>RMSNorm · Liger: trend</h1>
 <a href="../../operations/liger-rms-norm.html">RMSNorm</a> · forward · <a href="../../gpus/nvidia-h100-80gb-hbm3.html">
 rows = 2048 · hidden = 8192 · bf16
-<h2 id="gh-pages">Channel gh-pages</h2>
+<h2 id="channel-0">Channel gh-pages</h2>
 1 change point in 7 points, by policy trend-v1.
 Caveats of every point: params-fp32,reference-out-fp32
 <tr><td>aaaaaa1</td><td>0.1.0</td><td>2025-01-01 00:00</td><td class="n">795.2 µs</td><td class="n">793.6 µs to 796.8 µs</td><td class="n"></td><td><a href="../../runs/
@@ -73,7 +73,7 @@ is "$(grep -rl 'trends/[0-9a-f][0-9a-f]/' "$D/osite" --include='*.html' | wc -l 
 drop 8 0.1.2 >"$D/committed.csv"
 publish "$S" "$D/committed.csv"
 site "$S" "$O"
-is "$(grep -c '<svg ' "$page") $(grep -o '<h2 id="[a-z-]*">Channel [a-z-]*' "$page" | sed 's/.*Channel //' | xargs)" '1 gh-pages committed' \
+is "$(grep -c '<svg ' "$page") $(grep -o '<h2 id="channel-[0-9]*">Channel [a-z-]*' "$page" | sed 's/.*Channel //' | xargs)" '1 gh-pages committed' \
 	'each channel has its section, and one point no drawing'
 has "$page" '1 point: change points are looked for from 6 on.' 'which says why'
 
