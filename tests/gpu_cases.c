@@ -38,7 +38,7 @@ bool gpu_tagged(const struct gpu_case *c, const char *tags)
 static void usage(const char *program)
 {
     fprintf(stderr,
-        "usage: %s [--cases FILE] [--config DIR] [--only OP,…] [--tag small,csv,anchor,largest] [--pass forward,…]\n"
+        "usage: %s [--cases FILE] [--config DIR] [--only OP,…] [--tag small,tiny,csv,anchor,largest] [--pass forward,…]\n"
         "       [--dtype fp32,…] [--seconds N] [--check-seconds N] [--log DIR] [--seed N] [--list] [--markdown]\n", program);
     exit(64);
 }
