@@ -317,6 +317,7 @@ __global__ void __launch_bounds__(ring_threads, 1) layer_norm_rows(const __grid_
                 store_once(a.y + s.offset(v), y);
         }
     }
+    s.end();
     let_next_start();
     if constexpr (BACKWARD) {
         float *to = a.partial + (int64_t)first * 2 * a.hidden;

@@ -177,6 +177,7 @@ __global__ void __launch_bounds__(ring_threads, 1) rms_norm_rows(const __grid_co
                 store_once(a.sum + s.offset(v), x);
         }
     }
+    s.end();
     let_next_start();
     if constexpr (BACKWARD)
         put_columns<ring, VECS>(s, (float *)raw, a.partial + (int64_t)first * a.hidden, [&](int v, int i) { return dw[v][i]; });

@@ -180,6 +180,14 @@ template <typename T, int THREADS, int VECS, int INPUTS> struct row_ring {
         phase ^= stage == stages - 1;
         stage = stage == stages - 1 ? 0 : stage + 1;
     }
+    /* After the last row: a group that took one row less than the block's first passes its own barrier once more. Nothing waits for
+     * that; but compute-sanitizer's racecheck takes threads that passed different numbers of barriers for unordered at the next
+     * __syncthreads(). */
+    __device__ void end() const
+    {
+        if (groups > 1 && row - group < rows)
+            group_wait<THREADS>(group);
+    }
 };
 
 /* Sums of columns that the groups of a block hold, `held`(v, i) for element i of pack v, to one row `to` [length] for the block or,
