@@ -1,8 +1,8 @@
 /* Rotary position embedding of queries and keys, Llama style: elements (i, i + head_dim/2) form a pair.
  * q, q_out and gradients [1, q_heads, seq, head_dim], k likewise with kv_heads: logically, as upstream's transposed views; in
  * memory heads vary faster than positions, [seq, heads, head_dim].
- * forward, backward one launch, one block a position; full one launch of both   2048 x 8192, 32 + 8 heads, bf16: 83.9 MB
- * Out of place; angles are made in the kernel, exact to fp32. Kernels: rope.cuh
+ * forward, backward one launch; full one launch of both   2048 x 8192, 32 + 8 heads, bf16: 83.9 MB
+ * Out of place; angles are made in the kernel, to fp32 (16-bit types: to 5e-7). Kernels: rope.cuh
  * reference rope_ref.h; tolerance config/tolerances.json */
 #define KI_REF_FILE "rope_ref.h"
 enum { Q, K, Q_OUT, K_OUT, DQ_OUT, DK_OUT, DQ, DK };
