@@ -73,6 +73,7 @@ namespace {
  * one logarithm near 0, so that X - log M loses nothing where P is near Q. */
 struct jsd_pair {
     static constexpr double factor = 1;
+    static constexpr int reading_threads = 256;
     static constexpr bool reads_first = true;
     float g, beta;
     __device__ void pair(float x, float y, float &loss, float &grad) const

@@ -60,6 +60,7 @@ namespace {
 
 struct kl_pair {
     static constexpr double factor = 1;
+    static constexpr int reading_threads = 512;
     static constexpr bool reads_first = false;
     float g;
     __device__ void pair(float lp, float t, float &loss, float &grad) const

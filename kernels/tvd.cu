@@ -59,6 +59,7 @@ namespace {
 
 struct tvd_pair {
     static constexpr double factor = 0.5;
+    static constexpr int reading_threads = 512;
     static constexpr bool reads_first = true;
     float g;
     __device__ void pair(float p, float q, float &loss, float &grad) const
