@@ -81,6 +81,13 @@ template <typename T> __device__ inline pack<T> load_once(const T *at)
     return { { raw.x, raw.y, raw.z, raw.w } };
 }
 
+/* As load_once, but by way of L1. */
+template <typename T> __device__ inline pack<T> load_plain(const T *at)
+{
+    uint4 raw = *(const uint4 *)at;
+    return { { raw.x, raw.y, raw.z, raw.w } };
+}
+
 /* Read by many blocks. */
 template <typename T> __device__ inline pack<T> load_shared(const T *at)
 {
@@ -96,6 +103,13 @@ template <typename T> __device__ inline void store_once(T *at, const pack<T> &p)
 template <typename T> __device__ inline void store_once(T *at, const unpacked<T> &v)
 {
     store_once(at, v.packed());
+}
+
+/* Written once, and the first to leave L2. */
+template <typename T> __device__ inline void store_streamed(T *at, const unpacked<T> &v)
+{
+    pack<T> p = v.packed();
+    __stcs((uint4 *)at, make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]));
 }
 
 /* Keep a pack as it is in registers: without this the compiler widens it once for all uses, in twice the registers. */

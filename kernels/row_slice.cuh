@@ -13,7 +13,8 @@
 
 namespace ki {
 
-template <typename T, int THREADS, int VECS> struct row_slice {
+/* WHOLE: rows of exactly THREADS * VECS packs, one group each; nothing is asked per pack. */
+template <typename T, int THREADS, int VECS, bool WHOLE = false> struct row_slice {
     static constexpr int size = pack<T>::size;
     static constexpr int groups = THREADS == warp ? 4 : 1, threads = THREADS * groups;
     static constexpr int width = THREADS * VECS * size; /* elements that a group can take */
@@ -23,7 +24,7 @@ template <typename T, int THREADS, int VECS> struct row_slice {
     int64_t row;
     int length, start, cluster, rank; /* of the row; where this slice of it starts; blocks a row, and which this is */
 
-    __device__ row_slice(int row_length, int blocks_a_row) : length(row_length), cluster(blocks_a_row)
+    __device__ row_slice(int row_length, int blocks_a_row) : length(WHOLE ? width : row_length), cluster(WHOLE ? 1 : blocks_a_row)
     {
         rank = cluster == 1 ? 0 : (int)(blockIdx.x % (unsigned)cluster);
         row = cluster == 1 ? (int64_t)blockIdx.x * groups + threadIdx.x / THREADS : (int64_t)(blockIdx.x / (unsigned)cluster);
@@ -32,16 +33,16 @@ template <typename T, int THREADS, int VECS> struct row_slice {
     }
     /* Where pack v of this thread starts in the row. */
     __device__ int at(int v) const { return start + (v * THREADS + (int)threadIdx.x % THREADS) * size; }
-    __device__ bool has(int v) const { return at(v) < length; }
+    __device__ bool has(int v) const { return WHOLE || at(v) < length; }
     __device__ int64_t offset(int v) const { return row * length + at(0) + v * THREADS * size; }
     /* Elements of the row in this block and in another. */
     __device__ float count(int of_rank) const { return (float)slice_count(length, of_rank, width); }
     /* All packs at once; those past the end become zeros. */
-    __device__ void load(const T *from, pack<T> (&x)[VECS]) const
+    template <bool PLAIN = false> __device__ void load(const T *from, pack<T> (&x)[VECS]) const
     {
 #pragma unroll
         for (int v = 0; v < VECS; v++)
-            x[v] = has(v) ? load_once(from + offset(v)) : pack<T>{};
+            x[v] = has(v) ? PLAIN ? load_plain(from + offset(v)) : load_once(from + offset(v)) : pack<T>{};
     }
 };
 
