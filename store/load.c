@@ -23,6 +23,7 @@ struct load {
 	json_t *publication; /* the line at hand, whose runs follow */
 	json_t *entries;     /* not yet appended */
 	uint64_t lines;      /* read so far */
+	struct digest_stream *read;
 	bool ended;
 };
 
@@ -224,6 +225,7 @@ static int take_all(struct load *l, int fd, const char *name)
 	lines_init_packed(&lines, fd, name);
 	while ((more = lines_next(&lines, DUMP_LINE_MAX, &line, l->err)) == 1) {
 		l->lines++;
+		digest_stream_add(l->read, line.data, line.len + 1); /* and its newline */
 		if (take_line(l, line)) {
 			if (!l->err->file[0] || l->err->code == ERR_DATA) {
 				snprintf(l->err->file, sizeof l->err->file, "%s", name);
@@ -238,6 +240,19 @@ static int take_all(struct load *l, int fd, const char *name)
 	return l->err->code ? -1 : 0;
 }
 
+/* The promise itself: whatever a dump may have said twice, in another order or for nothing is found here. */
+static int prove(struct load *l, const struct digest *read)
+{
+	struct catalog c;
+	struct digest made;
+	uint64_t lines;
+	int rc = catalog_attach(&c, l->st, l->err);
+	if (rc == 0)
+		rc = dump_digest(&c, &made, &lines);
+	catalog_close(&c);
+	return rc == 0 && digest_cmp(&made, read) != 0 ? err_set(l->err, ERR_DATA, "a store made from it has another dump, so it is not one that a store has made") : rc;
+}
+
 static int build(const char *directory, int fd, const char *name, struct load_totals *totals, struct err *e)
 {
 	struct store st;
@@ -245,8 +260,12 @@ static int build(const char *directory, int fd, const char *name, struct load_to
 	int rc = store_open(&st, directory, STORE_WRITE, e);
 	if (rc == 0) {
 		writer_init(&l.w, &st, false, e);
+		l.read = digest_stream_new();
 		rc = take_all(&l, fd, name);
+		struct digest read = digest_stream_end(l.read);
 		writer_fini(&l.w);
+		if (rc == 0)
+			rc = prove(&l, &read);
 	}
 	store_close(&st);
 	json_decref(l.head);

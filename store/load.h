@@ -9,7 +9,8 @@ struct load_totals {
 	uint64_t runs, publications, entries;
 };
 /* Makes the store `directory`, which must not exist, from the lines of `fd`, packed with zstd or not: built beside its name, renamed when
- * it is whole. ERR_DATA with the line for a dump that is cut off, altered or none; then nothing is left. `name` is the dump's. */
+ * it is whole and its dump is, byte for byte, the one that was read. ERR_DATA, with the line where there is one, for a dump that is
+ * cut off, altered or none; then nothing is left. `name` is the dump's. */
 int load_dump(const char *directory, int fd, const char *name, struct load_totals *totals, struct err *e);
 
 #endif
