@@ -1,6 +1,7 @@
 #include "core/err.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,11 @@ void err_in_config(struct err *e)
 		e->code = ERR_CONFIG;
 }
 
+int err_option(struct err *e, char *const *argv, const char *prog)
+{
+	return err_set(e, ERR_USAGE, "%s: no such option, or its value is missing; see %s --help", argv[optind - 1], prog);
+}
+
 const char *err_word(enum err_code code)
 {
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -103,11 +109,4 @@ const char *err_format(const struct err *e, char *out, size_t out_size)
 	else
 		snprintf(out, out_size, "%s", e->text);
 	return out;
-}
-
-int err_exit(const struct err *e, const char *prog)
-{
-	char line[sizeof e->file + sizeof e->text + 32];
-	fprintf(stderr, "%s: %s\n", prog, err_format(e, line, sizeof line));
-	return (int)e->code;
 }

@@ -116,5 +116,5 @@ int main(int argc, char **argv)
 	umask(022); /* modes of files are ours to say */
 	log_init("ki", false);
 	run(argc, argv, &e);
-	return e.code && e.text[0] ? err_exit(&e, "ki") : (int)e.code;
+	return e.code && e.text[0] ? log_failure(&e) : (int)e.code;
 }

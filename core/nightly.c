@@ -41,23 +41,32 @@ struct night {
 
 static void usage(FILE *out)
 {
-	fputs("usage: ki nightly [option…]\n\n"
-	      "  fetches every channel (or --channel C …), publishes what is new, exports, and reports\n"
-	      "  --snapshot FILE --commit SHA|--entry E   replay a named file instead of fetching (gates report, but do not refuse)\n"
-	      "  --replay DIR       replay a directory of files in publication order\n"
+	fputs("usage: ki nightly [option…]\n"
+	      "       ki nightly --snapshot FILE… --commit SHA|--entry E\n"
+	      "       ki nightly --replay DIR\n\n"
+	      "Fetches every channel, publishes what is new, exports, and reports; report.json in the store keeps the report. The other\n"
+	      "forms replay named files, or a directory of them in publication order, instead of fetching: gates report, but do not refuse.\n\n"
+	      "  --channel CHANNEL  only this one; may be given more than once\n"
 	      "  --backfill         first take every earlier commit that touched a file, oldest first; goes on where it stopped\n"
 	      "  --recheck          ask again for gh-pages entries that are held\n"
+	      "  --snapshot FILE    a file to replay; may be given more than once\n"
+	      "  --commit SHA       the commit that the file is of\n"
+	      "  --entry E          the gh-pages entry that the file is of\n"
+	      "  --replay DIR       a directory of files to replay\n"
 	      "  --dry-run          print what would be published; change nothing in the catalog\n"
-	      "  --out DIR          where dumps go (default: export/ in the store)\n"
+	      "  --out DIR          where dumps go; export/ in the store when not given\n"
 	      "  --quiet            print nothing unless something needs a person\n"
-	      "  --json             print the report (also kept as report.json in the store)\n"
-	      "  --store DIR --config DIR --help\n\n"
+	      "  --json             print the report\n"
+	      "  --store DIR        the store; $KI_STORE, else var/store, when not given\n"
+	      "  --config DIR       the config; $KI_CONFIG, else the installation's, when not given\n"
+	      "  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	      "  --help             this text\n\n"
 	      "A crontab line:  17 3 * * *  ki nightly --quiet --store /var/lib/kernelindex\n",
 	      out);
 }
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_COMMIT, OPT_ENTRY, OPT_REPLAY, OPT_OUT, OPT_CHANNEL, OPT_SNAPSHOT, OPT_DRY_RUN, OPT_QUIET, OPT_JSON,
-       OPT_RECHECK, OPT_BACKFILL, OPT_HELP };
+       OPT_RECHECK, OPT_BACKFILL, OPT_LOG_FORMAT, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -67,6 +76,7 @@ static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
 	{"json", no_argument, NULL, OPT_JSON},		   {"recheck", no_argument, NULL, OPT_RECHECK},
 	{"backfill", no_argument, NULL, OPT_BACKFILL},	   {"help", no_argument, NULL, OPT_HELP},
+	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{NULL, 0, NULL, 0},
 };
 
@@ -94,19 +104,21 @@ static int set_option(struct options *o, int code, struct err *e)
 	case OPT_BACKFILL: o->backfill = true; return 0;
 	case OPT_CHANNEL: return add_name(o->channels, &o->channel_count, optarg, e);
 	case OPT_SNAPSHOT: return add_name(o->files, &o->file_count, optarg, e);
-	default: return err_set(e, ERR_USAGE, "see ki nightly --help");
+	case OPT_LOG_FORMAT: return log_set_format(optarg, e);
+	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", code);
 	}
 }
 
 static int parse(struct options *o, int argc, char **argv, struct err *e)
 {
 	int code;
+	opterr = 0;
 	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			usage(stdout);
-			exit(file_flush_stdout(e) ? err_exit(e, "ki nightly") : 0);
+			exit(file_flush_stdout(e) ? log_failure(e) : 0);
 		}
-		if (set_option(o, code, e))
+		if (code == '?' ? err_option(e, argv, "ki nightly") : set_option(o, code, e))
 			return -1;
 	}
 	if (optind < argc)
@@ -420,7 +432,9 @@ int nightly_main(int argc, char **argv, struct err *e)
 {
 	struct night n = {.publications = json_array(), .started_ms = when_now_ms(), .started_ns = when_monotonic_ns(), .lock = -1};
 	log_init("ki nightly", false);
-	if (parse(&n.o, argc, argv, e) == 0)
+	int parsed = parse(&n.o, argc, argv, e);
+	log_init("ki nightly", false); /* again, for --log-format */
+	if (parsed == 0)
 		night(&n, e);
 	if (n.lock >= 0)
 		close(n.lock);

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/log.h"
+
 void command_add(struct command *c, const char *word)
 {
 	if (c->count < (int)(sizeof c->words / sizeof *c->words) - 1)
@@ -29,7 +31,7 @@ static void become(const struct command *c, int in, int out, pid_t parent)
 		execv(c->words[0], (char *const *)c->words);
 		err_errno(&e, c->words[0], "cannot run");
 	}
-	_exit(err_exit(&e, "ki"));
+	_exit(log_failure(&e));
 }
 
 pid_t process_start(const struct command *c, int in, int out, struct err *e)

@@ -13,20 +13,26 @@
 
 static void usage(FILE *out)
 {
-	fputs("usage: ki verify RUN… | --flagged | FILTER…   plan, run on this machine's GPU, import\n"
+	fputs("usage: ki verify [option…] RUN… | --flagged | FILTER…\n"
 	      "       ki verify plan [RUN…|--flagged|FILTER…] job lines on standard output, for a GPU host\n"
 	      "       ki verify run JOBS --out DIR --key FILE on the GPU host: no store needed\n"
-	      "       ki verify --campaign JOBS --out DIR     a long list in batches, within --hours, --shard I/N; goes on where it stopped\n"
+	      "       ki verify campaign JOBS --out DIR       a long list in batches; goes on where it stopped\n"
 	      "       ki verify import DIR                    signed evidence back into the store\n"
-	      "       ki verify replay EVIDENCE…              recompute verdicts, no GPU needed (also: --replay)\n"
+	      "       ki verify replay EVIDENCE…              recompute verdicts, no GPU needed\n"
 	      "       ki verify keygen FILE                   make a signing key; prints its entry for config/signers.json\n"
 	      "       ki verify cosign EVIDENCE --key FILE, ki verify gpu-info\n\n"
-	      "plan --runner upstream asks for the record's own code, which verify/capture.py captures and run --bundles DIR replays;\n"
-	      "plan --by-doubt puts flagged runs first, then leaders.\n"
-	      "  --key FILE     signing key (default: $KI_KEY)\n"
-	      "  --out DIR      where evidence goes (default: verify/<time> in the store)\n"
-	      "  --device cpu   check references and contracts; times nothing, publishes nothing\n"
-	      "  --store DIR --config DIR; filters and --code as in ki list and ki flags\n",
+	      "The first form plans, runs on this machine's GPU and imports; filters are those of `ki verify plan --help`.\n"
+	      "plan --runner upstream asks for the record's own code, which verify/capture.py captures and run --bundles DIR replays.\n\n"
+	      "  --flagged      runs with a flag that a rerun could settle\n"
+	      "  --campaign JOBS  as ki verify campaign\n"
+	      "  --key FILE     signing key; $KI_KEY when not given\n"
+	      "  --out DIR      where evidence goes; verify/<time> in the store when not given\n"
+	      "  --device cuda|cpu  cpu checks references and contracts; times nothing, publishes nothing\n"
+	      "  --replay EVIDENCE  as ki verify replay\n"
+	      "  --store DIR    the store; $KI_STORE, else var/store, when not given\n"
+	      "  --config DIR   the config; $KI_CONFIG, else the installation's, when not given\n"
+	      "  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	      "  --help         this text\n",
 	      out);
 }
 
@@ -34,7 +40,8 @@ static void usage(FILE *out)
 static const struct step {
 	const char *name, *program, *word;
 } steps[] = {
-	{"plan", "ki-store", "plan"},	  {"import", "ki-store", "import"},	{"run", "ki-verify", "run"},	   {"--campaign", "ki-verify", "campaign"}, {"replay", "ki-verify", "replay"},
+	{"plan", "ki-store", "plan"},	  {"import", "ki-store", "import"},	{"run", "ki-verify", "run"},	   {"campaign", "ki-verify", "campaign"},
+	{"--campaign", "ki-verify", "campaign"}, {"replay", "ki-verify", "replay"},
 	{"--replay", "ki-verify", "replay"}, {"keygen", "ki-verify", "keygen"}, {"cosign", "ki-verify", "cosign"}, {"gpu-info", "ki-verify", "gpu-info"},
 };
 
@@ -53,7 +60,7 @@ static int pass_on(const struct step *s, int argc, char **argv, struct err *e)
 
 struct whole {
 	struct arena arena;
-	const char *store, *config, *key, *out, *device;
+	const char *store, *config, *key, *out, *device, *log_format;
 	struct command plan;
 };
 
@@ -62,7 +69,8 @@ static int parse(struct whole *w, int argc, char **argv, struct err *e)
 {
 	const struct {
 		const char *name, **to;
-	} own[] = {{"--store", &w->store}, {"--config", &w->config}, {"--key", &w->key}, {"--out", &w->out}, {"--device", &w->device}};
+	} own[] = {{"--store", &w->store}, {"--config", &w->config}, {"--key", &w->key}, {"--out", &w->out}, {"--device", &w->device},
+		 {"--log-format", &w->log_format}};
 	bool chosen = false;
 	command_add(&w->plan, home_program(&w->arena, "ki-store"));
 	command_add(&w->plan, "plan");
@@ -82,6 +90,9 @@ static int parse(struct whole *w, int argc, char **argv, struct err *e)
 		command_add(&w->plan, argv[i]);
 		chosen = true;
 	}
+	if (w->log_format && log_set_format(w->log_format, e))
+		return -1;
+	log_init("ki verify", false);
 	w->store = home_store(w->store);
 	command_add(&w->plan, "--store");
 	command_add(&w->plan, w->store);

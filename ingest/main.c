@@ -34,7 +34,9 @@ static const char help[] =
 	"  --commit SHA       with one --file: its commit, 40 hex digits or the first 12 or more\n"
 	"  --entry E          with one --file: its gh-pages entry\n"
 	"  --quiet            no summary, no warnings\n"
-	"  --help, --version\n"
+	"  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	"  --help             this text\n"
+	"  --version          versions of the program and its libraries\n"
 	"\n"
 	"KI_GITHUB_TOKEN, when set, is sent to the API host and to no other.\n"
 	"Exit: 0 done, also when nothing was new; 64 usage; 65 refused input; 66 not found; 74 disk; 75 try again later;\n"
@@ -52,7 +54,7 @@ struct options {
 };
 
 enum option_id { OPT_STORE = 256, OPT_CONFIG, OPT_CHANNEL, OPT_PUBLISHED, OPT_FILE, OPT_REPLAY, OPT_COMMIT, OPT_ENTRY,
-		 OPT_BACKFILL, OPT_RECHECK, OPT_DRY_RUN, OPT_QUIET, OPT_HELP, OPT_VERSION };
+		 OPT_BACKFILL, OPT_RECHECK, OPT_DRY_RUN, OPT_QUIET, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},
@@ -67,6 +69,7 @@ static const struct option long_options[] = {
 	{"recheck", no_argument, NULL, OPT_RECHECK},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{0},
@@ -85,6 +88,7 @@ static int take_option(struct options *o, int id, const char *value, struct err 
 	case OPT_RECHECK: o->recheck = true; break;
 	case OPT_DRY_RUN: o->dry_run = true; break;
 	case OPT_QUIET: o->quiet = true; break;
+	case OPT_LOG_FORMAT: return log_set_format(value, e);
 	case OPT_CHANNEL:
 		if (o->channel_count == CHANNELS_MAX)
 			return err_set(e, ERR_USAGE, "more than %d channels", CHANNELS_MAX);
@@ -102,7 +106,7 @@ static int take_option(struct options *o, int id, const char *value, struct err 
 		printf("ki-ingest %s (%s)\n", KI_VERSION, curl_version());
 		o->done = true;
 		break;
-	default: return err_set(e, ERR_USAGE, "unknown option or missing value; see --help");
+	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", id);
 	}
 	return 0;
 }
@@ -134,7 +138,7 @@ static int read_options(int argc, char **argv, struct options *o, struct err *e)
 	opterr = 0;
 	o->files = xcalloc((size_t)argc, sizeof *o->files);
 	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1 && !o->done)
-		if (take_option(o, id, optarg, e))
+		if (id == '?' ? err_option(e, argv, "ki-ingest") : take_option(o, id, optarg, e))
 			return -1;
 	for (; optind < argc; optind++)
 		o->files[o->file_count++] = argv[optind];
@@ -183,10 +187,8 @@ static int fetch_channels(struct ingest *in, const struct options *o, struct err
 			continue;
 		if ((channel->index ? pages_run : committed_run)(in, channel, &own) == 0)
 			continue;
-		if (e->code != ERR_NONE) {
-			char text[1100];
-			log_error("%s", err_format(&own, text, sizeof text));
-		}
+		if (e->code != ERR_NONE)
+			log_failure(&own);
 		rc = err_at(e, own.code, own.file, own.line, own.column, "%s", own.text);
 	}
 	return rc;
@@ -251,5 +253,5 @@ int main(int argc, char **argv)
 	if (file_flush_stdout(&e))
 		rc = -1;
 	free(o.files);
-	return rc ? err_exit(&e, "ki-ingest") : 0;
+	return rc ? log_failure(&e) : 0;
 }

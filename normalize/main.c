@@ -33,17 +33,21 @@ static const char usage[] =
 	"  --channel C     committed (default), cutile, cutedsl or gh-pages (default with --entry)\n"
 	"  --commit SHA    the commit of the file, 12 to 40 hex digits\n"
 	"  --entry E       the gh-pages entry of the file\n"
+	"  --sources -     source lines of ki-ingest on standard input, instead of files\n"
 	"  --config DIR    where bindings.json, providers.json, hardware.json and entries.json are\n"
 	"  --list          instead of records: external id, run digest and comparison key, tab-separated, a line a run\n"
 	"  --metric M      which runs a list shows (default latency)\n"
 	"  --report        instead of records: the report of each file as JSON\n"
 	"  --rejects       tell on standard error what was skipped and rejected, also with --sources\n"
 	"  --quiet         do not tell\n"
-	"  --canonical     RFC 8785 text of each JSON document (one a line); --digest: its SHA-256\n"
+	"  --canonical     RFC 8785 text of each JSON document, one a line\n"
+	"  --digest        SHA-256 of that text\n"
 	"  --config-digest print the digest of the tables that decide how rows bind\n"
 	"  --check-config  check the config directory and count what it holds\n"
 	"  --explain X     which rule binds each row of a table, or one row in the standard column order, and why others do not\n"
-	"  --help, --version\n"
+	"  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	"  --help          this text\n"
+	"  --version       versions of the program and its libraries\n"
 	"\n"
 	"Exit status: 0 done, 1 some rows were malformed, 64 usage, 65 a file was refused, 66 no such file, 74 input or output\n"
 	"failed, 78 config.\n";
@@ -69,7 +73,7 @@ struct run {
 enum { PIPE_BYTES = 1 << 20 };
 
 enum { OPT_CHANNEL = 256, OPT_COMMIT, OPT_ENTRY, OPT_CONFIG, OPT_SOURCES, OPT_LIST, OPT_METRIC, OPT_REPORT, OPT_REJECTS, OPT_QUIET,
-       OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_HELP, OPT_VERSION };
+       OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"channel", required_argument, NULL, OPT_CHANNEL}, {"commit", required_argument, NULL, OPT_COMMIT},
@@ -80,6 +84,7 @@ static const struct option long_options[] = {
 	{"canonical", no_argument, NULL, OPT_CANONICAL},   {"digest", no_argument, NULL, OPT_DIGEST},
 	{"config-digest", no_argument, NULL, OPT_CONFIG_DIGEST},
 	{"check-config", no_argument, NULL, OPT_CHECK},    {"explain", required_argument, NULL, OPT_EXPLAIN},
+	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{"help", no_argument, NULL, OPT_HELP},             {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -113,9 +118,10 @@ static int take_option(struct options *o, int option, struct err *e)
 	case OPT_CONFIG_DIGEST: o->action = ACTION_CONFIG_DIGEST; return 0;
 	case OPT_CHECK: o->action = ACTION_CHECK; return 0;
 	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = optarg; return 0;
+	case OPT_LOG_FORMAT: return log_set_format(optarg, e);
 	case OPT_HELP: o->action = ACTION_HELP; return 0;
 	case OPT_VERSION: o->action = ACTION_VERSION; return 0;
-	default: return err_set(e, ERR_USAGE, "see ki-normalize --help");
+	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", option);
 	}
 }
 
@@ -123,8 +129,9 @@ static int parse_options(int argc, char **argv, struct options *o, struct err *e
 {
 	int option;
 	*o = (struct options){.metrics = {[METRIC_LATENCY] = true}};
+	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		if (take_option(o, option, e))
+		if (option == '?' ? err_option(e, argv, "ki-normalize") : take_option(o, option, e))
 			return -1;
 	o->files = argv + optind;
 	o->file_count = argc - optind;
@@ -169,7 +176,7 @@ static int convert_source(struct run *run, const struct source *s)
 	if (o->rejects || (!o->quiet && !o->sources))
 		report_print(report, s->file);
 	if (rc && !ends_all(e.code))
-		err_exit(&e, "ki-normalize"); /* the last word is main's, but each file's error is told where it happens */
+		log_failure(&e); /* the last word is main's, but each file's error is told where it happens */
 	if (rc && run->first.code == ERR_NONE)
 		run->first = e;
 	report_fini(report);
@@ -207,7 +214,7 @@ static int convert_sources(struct run *run)
 			rc = convert_source(run, &s);
 			continue;
 		}
-		err_exit(&e, "ki-normalize");
+		log_failure(&e);
 		if (run->first.code == ERR_NONE)
 			run->first = e;
 	}
@@ -233,9 +240,9 @@ static int convert(const struct options *o, const struct curate *c, const char *
 	int rc = o->sources ? convert_sources(&run) : convert_files(&run, &e);
 	converter_fini(&run.converter);
 	if (e.code)
-		return err_exit(&e, "ki-normalize");
+		return log_failure(&e);
 	if (rc)
-		return err_exit(&run.first, "ki-normalize");
+		return log_failure(&run.first);
 	return run.first.code ? (int)run.first.code : run.malformed ? ERR_PARTIAL : ERR_NONE;
 }
 
@@ -243,7 +250,7 @@ static int convert(const struct options *o, const struct curate *c, const char *
 
 static void refused(const struct err *e)
 {
-	err_exit(e, "ki-normalize");
+	log_failure(e);
 }
 
 static int canonical(const struct options *o, struct err *e)
@@ -315,8 +322,10 @@ int main(int argc, char **argv)
 	int rc = 0;
 	file_hold_streams();
 	log_init("ki-normalize", false);
-	if (parse_options(argc, argv, &o, &e))
-		return err_exit(&e, "ki-normalize");
+	int parsed = parse_options(argc, argv, &o, &e);
+	log_init("ki-normalize", false); /* again, for --log-format */
+	if (parsed)
+		return log_failure(&e);
 	if (o.action == ACTION_HELP)
 		fputs(usage, stdout);
 	else if (o.action == ACTION_VERSION)
@@ -326,5 +335,5 @@ int main(int argc, char **argv)
 	else
 		rc = with_config(&o, &e);
 	file_flush_stdout(&e);
-	return e.code ? err_exit(&e, "ki-normalize") : rc;
+	return e.code ? log_failure(&e) : rc;
 }

@@ -18,6 +18,7 @@
 #include "store/event.h"
 #include "store/export.h"
 #include "store/flag.h"
+#include "store/help.h"
 #include "store/journal.h"
 #include "store/lineage.h"
 #include "store/list.h"
@@ -409,15 +410,9 @@ static void usage(FILE *out)
 	fputs("usage: ki-store [--store DIR] VERB [option…] [operand…]\n\n", out);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		fprintf(out, "  %-9s %-9s  %s\n", verbs[i].name, verbs[i].operands, verbs[i].help);
-	fputs("\nRUN is a digest or 8 or more of its hex digits, an external id, or a name.\n"
-	      "filters: --kernel K --gpu G --mode M --provider P --dtype D --since YYYY-MM-DD --metric latency|memory|all\n"
-	      "list:    --format table|tsv|csv|json|jsonl --columns A,B,… --sort store|time|version|rank|id|digest --limit N\n"
-	      "         --withdrawn (only runs that upstream took back without a successor)\n"
-	      "trend:   --case TEXT (part of a case key or workload label) --channel C --from V --to V (a version, entry or commit) --ascii\n"
-	      "         --measure N (what change points N nights of shuffled series raise)\n"
-	      "retract: --code MEASUREMENT|CONFIGURATION|ATTRIBUTION|DUPLICATE|SOURCE|OTHER; ENTRY is 8 or more hex digits of an entry's id\n"
-	      "all:     --store DIR (default $KI_STORE, else var/store) --config DIR --json --quiet --help --version\n"
-	      "exit:    0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
+	fputs("\n`ki-store VERB --help` lists what a verb takes.\n"
+	      "RUN is a digest or 8 or more of its hex digits, an external id, or a name; ENTRY is 8 or more hex digits of an entry's id.\n\n"
+	      "exit: 0 done, 64 usage, 65 refused, 66 not found, 74 I/O, 75 try later or stale, 77 not permitted, 78 config, 80 damaged\n",
 	      out);
 }
 
@@ -429,7 +424,7 @@ static void version(void)
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
        OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_BY_DOUBT, OPT_RUNNER, OPT_CASE, OPT_FROM, OPT_TO,
-       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_HELP, OPT_VERSION };
+       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -452,6 +447,7 @@ static const struct option long_options[] = {
 	{"measure", required_argument, NULL, OPT_MEASURE}, {"channel", required_argument, NULL, OPT_CHANNEL},
 	{"text", required_argument, NULL, OPT_TEXT},	   {"key", required_argument, NULL, OPT_KEY},
 	{"undo", required_argument, NULL, OPT_UNDO},
+	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -532,6 +528,9 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_MEASURE: return set_number(&o->measure, "--measure", value, e);
 	case OPT_CHANNEL: o->list.filter.channel = value; return 0;
 	case OPT_MAX_AGE: return set_number(&o->max_age_hours, "--max-age", value, e);
+	case OPT_LOG_FORMAT: return log_set_format(value, e);
+	case OPT_HELP: o->help = true; return 0;
+	case OPT_VERSION: o->version = true; return 0;
 	case OPT_SORT:
 		return sort_parse(value, &o->list.sort) ? 0 : err_set(e, ERR_USAGE, "--sort %s: want store, time, version, rank, id or digest", value);
 	case OPT_LIMIT:
@@ -539,8 +538,7 @@ static int set_option(struct options *o, int code, const char *value, struct err
 			return -1;
 		o->list.limit = (uint64_t)number;
 		return 0;
-	default:
-		return err_set(e, ERR_USAGE, "see ki-store --help");
+	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", code);
 	}
 }
 
@@ -549,7 +547,7 @@ static int check_options(const struct verb *v, const bool *given, struct err *e)
 {
 	struct buf words = {0}, word = {0};
 	int rc = 0;
-	buf_printf(&words, " store config json quiet %s ", v->options);
+	buf_printf(&words, " store config json quiet log-format %s ", v->options);
 	for (size_t i = 0; long_options[i].name && rc == 0; i++) {
 		buf_clear(&word);
 		buf_printf(&word, " %s ", long_options[i].name);
@@ -561,20 +559,24 @@ static int check_options(const struct verb *v, const bool *given, struct err *e)
 	return rc;
 }
 
+/* A verb as it was asked for: its operands and options are ones that it takes. */
+static bool fits(const struct verb *v, const struct options *o, const bool *given, struct err *e)
+{
+	if (o->name_count < v->least || (v->most >= 0 && o->name_count > v->most))
+		return err_set(e, ERR_USAGE, "usage: ki-store %s %s", v->name, v->operands) == 0;
+	return check_options(v, given, e) == 0;
+}
+
 static const struct verb *parse(struct options *o, int argc, char **argv, struct err *e)
 {
 	int code, at;
 	bool given[sizeof long_options / sizeof *long_options] = {false};
 	o->list.filter.latency = true;
+	opterr = 0;
 	while ((code = getopt_long(argc, argv, "", long_options, &at)) != -1) {
-		if (code == OPT_HELP || code == OPT_VERSION) {
-			if (code == OPT_HELP)
-				usage(stdout);
-			else
-				version();
-			exit(file_flush_stdout(e) ? err_exit(e, "ki-store") : 0);
-		}
-		if (set_option(o, code, optarg, e))
+		if (code == '?')
+			err_option(e, argv, "ki-store");
+		if (code == '?' || set_option(o, code, optarg, e))
 			return NULL;
 		given[at] = true;
 	}
@@ -582,16 +584,11 @@ static const struct verb *parse(struct options *o, int argc, char **argv, struct
 	o->names = argv + optind;
 	o->name_count = argc - optind;
 	o->store = home_store(o->store);
-	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-		const struct verb *v = &verbs[i];
-		if (strcmp(v->name, name) != 0)
-			continue;
-		if (o->name_count >= v->least && (v->most < 0 || o->name_count <= v->most))
-			return check_options(v, given, e) ? NULL : v;
-		err_set(e, ERR_USAGE, "usage: ki-store %s %s", v->name, v->operands);
-		return NULL;
-	}
-	err_set(e, ERR_USAGE, "%s%s; see ki-store --help", *name ? "no verb " : "a verb is missing", name);
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return o->help || o->version || fits(&verbs[i], o, given, e) ? &verbs[i] : NULL;
+	if (*name || (!o->help && !o->version))
+		err_set(e, ERR_USAGE, "%s%s; see ki-store --help", *name ? "no verb " : "a verb is missing", name);
 	return NULL;
 }
 
@@ -603,9 +600,15 @@ int main(int argc, char **argv)
 	umask(022); /* modes of files are ours to say */
 	const struct verb *verb = parse(&o, argc, argv, &e);
 	log_init("ki-store", o.quiet);
-	if (verb)
+	if (o.version)
+		version();
+	else if (o.help && verb)
+		help_verb(verb->name, verb->operands, verb->help, verb->options, stdout, &e);
+	else if (o.help && !e.code)
+		usage(stdout);
+	else if (verb)
 		verb->run(&o, &e);
 	if (file_flush_stdout(&flush) && !e.code)
 		e = flush;
-	return e.code ? err_exit(&e, "ki-store") : 0;
+	return e.code ? log_failure(&e) : 0;
 }

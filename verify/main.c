@@ -32,20 +32,31 @@ struct options {
 
 static void usage(FILE *to)
 {
-    fputs("usage: ki-verify run JOBS --out DIR --key FILE [--device cuda|cpu] [--config DIR] [--rounds N] [--bundles DIR] [--quiet]\n"
-          "       ki-verify campaign JOBS --out DIR --key FILE [--hours H] [--shard I/N] [--chunk N] and the options of run\n"
-          "       ki-verify replay EVIDENCE… [--config DIR]    recompute verdicts, no GPU needed\n"
-          "       ki-verify keygen FILE                        make a key; prints its entry for config/signers.json\n"
-          "       ki-verify cosign EVIDENCE --key FILE         add a signature to every envelope of a file\n"
-          "       ki-verify gpu-info                           this GPU as evidence describes it\n\n"
+    fputs("usage: ki-verify run JOBS --out DIR --key FILE [option…]\n"
+          "       ki-verify campaign JOBS --out DIR --key FILE [option…]\n"
+          "       ki-verify replay EVIDENCE…       recompute verdicts, no GPU needed\n"
+          "       ki-verify keygen FILE            make a key; prints its entry for config/signers.json\n"
+          "       ki-verify cosign EVIDENCE --key FILE   add a signature to every envelope of a file\n"
+          "       ki-verify gpu-info               this GPU as evidence describes it\n\n"
           "run reruns every job line on the GPU: the result against an fp64 reference, then device time in 5 blocks of fresh processes.\n"
-          "DIR gets evidence-<batch>.jsonl (signed) and samples/. --device cpu checks references and contracts and times nothing.\n"
-          "Jobs of runner upstream are replayed from the bundles in --bundles DIR, which verify/capture.py wrote on this host.\n"
-          "campaign runs a long list in batches of 16 jobs (--chunk), in the order of the file, until --hours are over; the same command goes on where\n"
-          "it stopped. DIR can be imported meanwhile. --shard I/N takes the jobs whose digest falls to I of N: shards share no job\n"
-          "and need no common DIR.\n"
-          "--host-delay-us N plants a delay before every call, to show a launch-bound case; such a batch is void.\n"
-          "--key may be given more than once; $KI_KEY is used when it is not given.\n"
+          "DIR gets evidence-<batch>.jsonl (signed) and samples/.\n"
+          "campaign runs a long list in batches, in the order of the file; the same command goes on where it stopped. DIR can be imported\n"
+          "meanwhile. Shards share no job and need no common DIR.\n\n"
+          "  --out DIR           where evidence goes\n"
+          "  --key FILE          signing key; may be given more than once; $KI_KEY when not given\n"
+          "  --device cuda|cpu   cpu checks references and contracts and times nothing\n"
+          "  --rounds N          blocks of fresh processes, 5 when not given\n"
+          "  --bundles DIR       what verify/capture.py wrote on this host, for jobs of runner upstream\n"
+          "  --hours H           campaign: until they are over\n"
+          "  --shard I/N         campaign: the jobs whose digest falls to I of N\n"
+          "  --chunk N           campaign: jobs a batch, 16 when not given\n"
+          "  --host-delay-us N   plants a delay before every call, to show a launch-bound case; such a batch is void\n"
+          "  --worker FILE       the program to start for a block; this one when not given\n"
+          "  --config DIR        the config; $KI_CONFIG, else the installation's, when not given\n"
+          "  --quiet             print nothing that needs no person\n"
+          "  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+          "  --help              this text\n"
+          "  --version           versions of the program and its libraries\n\n"
           "exit: 0 done, whatever the verdicts; 1 done, but some job lines could not be run; 64 usage; 65 evidence that does not hold;\n"
           "      66 no such file; 69 no GPU or no nvcc here; 70 bug; 74 I/O; 78 config\n", to);
 }
@@ -57,14 +68,16 @@ static void version(void)
 }
 
 /* Read everything before a verb does anything. Returns an exit code, or -1 to go on. */
-static int read_options(int argc, char **argv, struct options *o)
+static int read_options(int argc, char **argv, struct options *o, struct err *e)
 {
     static const struct option known[] = {
         { "out", 1, NULL, 'o' }, { "key", 1, NULL, 'k' }, { "device", 1, NULL, 'd' }, { "config", 1, NULL, 'c' }, { "rounds", 1, NULL, 'r' },
-        { "worker", 1, NULL, 'w' }, { "bundles", 1, NULL, 'b' }, { "shard", 1, NULL, 's' }, { "hours", 1, NULL, 'H' }, { "chunk", 1, NULL, 'C' }, { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
+        { "worker", 1, NULL, 'w' }, { "bundles", 1, NULL, 'b' }, { "shard", 1, NULL, 's' }, { "hours", 1, NULL, 'H' }, { "chunk", 1, NULL, 'C' },
+        { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "log-format", 1, NULL, 'l' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
     };
     int c;
     *o = (struct options){ .device = "cuda", .rounds = 5, .chunk = 16 };
+    opterr = 0;
     while ((c = getopt_long(argc, argv, "hqV", known, NULL)) != -1)
         switch (c) {
         case 'o': o->out = optarg; break;
@@ -81,7 +94,11 @@ static int read_options(int argc, char **argv, struct options *o)
         case 'q': o->quiet = true; break;
         case 'h': usage(stdout); return 0;
         case 'V': version(); return 0;
-        default: usage(stderr); return ERR_USAGE;
+        case 'l':
+            if (log_set_format(optarg, e) != 0)
+                return ERR_USAGE;
+            break;
+        default: err_option(e, argv, "ki-verify"); return ERR_USAGE;
         }
     o->verb = optind < argc ? argv[optind++] : NULL;
     o->operand = argv + optind;
@@ -172,12 +189,11 @@ static void replay_envelope(struct slice text, const char *path, unsigned line, 
     struct sign_check check;
     struct err e = { 0 };
     struct replay replay;
-    char words[1200];
     int rc = sign_open(text, signers, path, line, &check, &payload, &e);
     if (rc == 0)
         rc = evidence_replay((struct slice){ payload.data, payload.len }, directory_of(path, a), path, line, a, &replay, &e);
     if (rc != 0) {
-        log_error("%s", err_format(&e, words, sizeof words));
+        log_failure(&e);
         r->failed++;
     } else {
         printf("%-52s %-18s d %+.4f u95 %.4f u99 %.4f  %s; %s\n", replay.title, verdict_text(replay.found), replay.d, replay.u95, replay.u99,
@@ -295,7 +311,7 @@ static int command_gpu_info(const struct options *o, struct arena *a, struct err
     if (manifest_environment(&cuda, &nvml, &host, &hardware, a, &environment, e) != 0)
         return -1;
     printf("%.*s\n", (int)environment.body.len, environment.body.data);
-    fprintf(stderr, "%s: %d multiprocessors, L2 %lld MiB, SM %d of %d MHz, memory %d MHz, %d C, MIG %d, VBIOS %s%s\n", cuda.name, cuda.multiprocessors,
+    log_info("%s: %d multiprocessors, L2 %lld MiB, SM %d of %d MHz, memory %d MHz, %d C, MIG %d, VBIOS %s%s", cuda.name, cuda.multiprocessors,
         (long long)(cuda.l2_bytes >> 20), nvml.sm_mhz, nvml.sm_max_mhz, nvml.memory_mhz, nvml.temperature_c, nvml.mig, nvml.vbios,
         n ? "" : " (no NVML here: what only it knows is -1)");
     return 0;
@@ -334,13 +350,13 @@ int main(int argc, char **argv)
     struct options o;
     struct arena a = { 0 };
     struct err e = { 0 };
-    int code = read_options(argc, argv, &o);
-    if (code >= 0)
-        return code;
+    int code = read_options(argc, argv, &o, &e);
     log_init("ki-verify", o.quiet);
+    if (code >= 0)
+        return e.code ? log_failure(&e) : code;
     int rc = dispatch(&o, &a, &e);
     if (rc == 0)
         rc = file_flush_stdout(&e);
     arena_fini(&a);
-    return rc == 0 ? 0 : err_exit(&e, "ki-verify");
+    return rc == 0 ? 0 : log_failure(&e);
 }

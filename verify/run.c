@@ -35,7 +35,6 @@ struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a
     jobs = arena_alloc(a, sizeof *jobs * (JOBS_MAX + 1));
     for (char *at = text.data, *end; at && at < text.data + text.len && *n < JOBS_MAX; at = end + 1) {
         struct err own = { 0 };
-        char words[1200];
         end = memchr(at, '\n', (size_t)(text.data + text.len - at));
         end = end ? end : text.data + text.len;
         line++;
@@ -45,7 +44,7 @@ struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a
             && (jobs[*n].native || find_bundle(bundles, &jobs[*n], a, &own) == 0))
             (*n)++;
         else {
-            log_error("%s", err_format(&own, words, sizeof words));
+            log_failure(&own);
             (*skipped)++;
         }
     }
