@@ -11,13 +11,14 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/metrics.h"
 #include "core/process.h"
 #include "core/when.h"
 
 enum { NAMES_MAX = 40 };
 
 struct options {
-	const char *store, *config, *commit, *entry, *replay, *out;
+	const char *store, *config, *commit, *entry, *replay, *out, *metrics;
 	const char *channels[NAMES_MAX], *files[NAMES_MAX];
 	int channel_count, file_count;
 	bool dry_run, quiet, json, recheck, backfill;
@@ -33,7 +34,7 @@ struct night {
 	int codes[STAGES];
 	json_t *publications;       /* what the store published, or refused */
 	char *export_path;          /* "" when nothing was exported */
-	int64_t started_ms, started_ns;
+	int64_t started_ms, started_ns, publish_ns, export_ns; /* how long the steps took */
 	int lock;
 };
 
@@ -55,6 +56,7 @@ static void usage(FILE *out)
 	      "  --replay DIR       a directory of files to replay\n"
 	      "  --dry-run          print what would be published; change nothing in the catalog\n"
 	      "  --out DIR          where dumps go; export/ in the store when not given\n"
+	      "  --metrics FILE     write metrics for node_exporter's textfile collector, also when the night fails; FILE ends in .prom\n"
 	      "  --quiet            print nothing unless something needs a person\n"
 	      "  --json             print the report\n"
 	      "  --store DIR        the store; $KI_STORE, else var/store, when not given\n"
@@ -66,7 +68,7 @@ static void usage(FILE *out)
 }
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_COMMIT, OPT_ENTRY, OPT_REPLAY, OPT_OUT, OPT_CHANNEL, OPT_SNAPSHOT, OPT_DRY_RUN, OPT_QUIET, OPT_JSON,
-       OPT_RECHECK, OPT_BACKFILL, OPT_LOG_FORMAT, OPT_HELP };
+       OPT_RECHECK, OPT_BACKFILL, OPT_LOG_FORMAT, OPT_METRICS, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -76,6 +78,7 @@ static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},	   {"quiet", no_argument, NULL, OPT_QUIET},
 	{"json", no_argument, NULL, OPT_JSON},		   {"recheck", no_argument, NULL, OPT_RECHECK},
 	{"backfill", no_argument, NULL, OPT_BACKFILL},	   {"help", no_argument, NULL, OPT_HELP},
+	{"metrics", required_argument, NULL, OPT_METRICS},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{NULL, 0, NULL, 0},
 };
@@ -104,6 +107,7 @@ static int set_option(struct options *o, int code, struct err *e)
 	case OPT_BACKFILL: o->backfill = true; return 0;
 	case OPT_CHANNEL: return add_name(o->channels, &o->channel_count, optarg, e);
 	case OPT_SNAPSHOT: return add_name(o->files, &o->file_count, optarg, e);
+	case OPT_METRICS: o->metrics = optarg; return 0;
 	case OPT_LOG_FORMAT: return log_set_format(optarg, e);
 	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", code);
 	}
@@ -312,21 +316,23 @@ static int run_export(struct night *n, struct err *e)
 
 enum { REPORT_MAX = 16 << 20 };
 
-/* When upstream was last looked at and its news taken: tonight, or what the report before says; NULL when never. */
-static json_t *upstream_seen(struct night *n, const char *started, int code)
+/* The report that the last night left; NULL when there is none that can be read. */
+static json_t *report_before(struct night *n)
 {
 	struct buf text = {0};
-	struct err ignored = {0}; /* no report, or none that can be read, says nothing */
+	struct err ignored = {0};
 	const char *path = in_store(n, "report.json");
-	json_t *before = NULL, *seen;
-	if (is_live(&n->o) && code <= ERR_PARTIAL)
-		return json_string(started);
+	json_t *before = NULL;
 	if (file_read(path, REPORT_MAX, &text, &ignored) == 0)
 		before = json_load_text(text.data, text.len, path, &ignored);
-	seen = json_incref(json_object_get(before, "upstreamSeenAt"));
-	json_decref(before);
 	buf_fini(&text);
-	return seen;
+	return before;
+}
+
+/* A time that holds until the next one: tonight when `now`, else what the report before says. */
+static void set_time(json_t *report, const char *name, bool now, const char *started, const json_t *before)
+{
+	json_object_set_new(report, name, now ? json_string(started) : json_incref(json_object_get(before, name)));
 }
 
 static json_t *report_json(struct night *n, int code)
@@ -340,7 +346,11 @@ static json_t *report_json(struct night *n, int code)
 			      (json_int_t)((when_monotonic_ns() - n->started_ns) / 1000000), "exitCode", code, "dryRun", n->o.dry_run, "live",
 			      is_live(&n->o), "store", n->o.store, "stages", stages, "publications", n->publications, "totals", "newRuns",
 			      (json_int_t)total(n, "newRuns"), "carried", (json_int_t)total(n, "carried"), "conflicts", (json_int_t)total(n, "conflicts"));
-	json_object_set_new(r, "upstreamSeenAt", upstream_seen(n, started, code));
+	json_t *before = report_before(n);
+	set_time(r, "upstreamSeenAt", is_live(&n->o) && code <= ERR_PARTIAL, started, before);
+	set_time(r, "lastSuccessAt", code <= ERR_PARTIAL, started, before);
+	json_decref(before);
+	json_object_set_new(r, "stepsMs", json_pack("{s:I, s:I}", "publish", (json_int_t)(n->publish_ns / 1000000), "export", (json_int_t)(n->export_ns / 1000000)));
 	if (n->export_path)
 		json_object_set_new(r, "export", json_string(n->export_path));
 	return r;
@@ -399,6 +409,13 @@ static void print_summary(struct night *n)
 	printf("%s%s\n", n->export_path ? "; " : "", n->export_path ? n->export_path : "");
 }
 
+static int publish(struct night *n, struct err *e)
+{
+	int rc = write_published(n, e) || run_pipeline(n, e) ? -1 : 0;
+	n->publish_ns = when_monotonic_ns() - n->started_ns;
+	return rc;
+}
+
 static int night(struct night *n, struct err *e)
 {
 	if (file_make_dirs(n->o.store, e))
@@ -408,10 +425,11 @@ static int night(struct night *n, struct err *e)
 		return -1;
 	file_sweep(in_store(n, "published.tsv"));
 	file_sweep(in_store(n, "report.json"));
-	if (write_published(n, e) || run_pipeline(n, e))
+	if (publish(n, e))
 		return -1;
 	int stages = exit_code(n);
 	bool exported = run_export(n, e) == 0; /* what was published is reported all the same */
+	n->export_ns = when_monotonic_ns() - n->started_ns - n->publish_ns;
 	if (!exported && stages > ERR_PARTIAL)
 		*e = (struct err){.code = (enum err_code)stages}; /* what failed first counts, and has been told */
 	int code = exported ? stages : (int)e->code;
@@ -428,6 +446,26 @@ static int night(struct night *n, struct err *e)
 	return code ? -1 : file_flush_stdout(e);
 }
 
+/* Also after a night that failed, but not when another one holds the lock: that one will write them. */
+static void write_metrics(struct night *n, int code)
+{
+	struct command status = {0}, flags = {0};
+	struct buf text = {0};
+	struct err e = {0};
+	json_t *report = report_before(n);
+	start_command(n, &status, PUT);
+	command_add(&status, "status");
+	command_add(&status, "--json");
+	start_command(n, &flags, PUT);
+	command_add(&flags, "flags");
+	command_add(&flags, "--json");
+	metrics_text(&(struct metrics_night){n->started_ms, when_monotonic_ns() - n->started_ns, code, report, &status, &flags}, &text);
+	if (file_write(n->o.metrics, text.data, text.len, 0644, &e))
+		log_failure(&e); /* a night does not fail for its metrics: who watches them sees that they are old */
+	json_decref(report);
+	buf_fini(&text);
+}
+
 int nightly_main(int argc, char **argv, struct err *e)
 {
 	struct night n = {.publications = json_array(), .started_ms = when_now_ms(), .started_ns = when_monotonic_ns(), .lock = -1};
@@ -436,6 +474,8 @@ int nightly_main(int argc, char **argv, struct err *e)
 	log_init("ki nightly", false); /* again, for --log-format */
 	if (parsed == 0)
 		night(&n, e);
+	if (n.lock >= 0 && n.o.metrics && !n.o.dry_run)
+		write_metrics(&n, (int)e->code);
 	if (n.lock >= 0)
 		close(n.lock);
 	json_decref(n.publications);

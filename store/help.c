@@ -16,7 +16,7 @@ static const struct text {
 	{"metric", "latency|memory|all", "which quantity; latency when not given", NULL},
 	{"format", "table|tsv|csv|json|jsonl", "table when not given", "list"},
 	{"format", "json|jsonl|csv|site", "to standard output, or a site of pages under --out; a dump when not given", "export"},
-	{"columns", "A,B,…", "these columns, in this order; a wrong name lists them all", NULL},
+	{"columns", "A,B,C", "these columns, in this order; a wrong name lists them all", NULL},
 	{"sort", "store|time|version|rank|id|digest", "in this order; store when not given", NULL},
 	{"limit", "N", "at most N lines a section; 10 when not given", "report"},
 	{"limit", "N", "at most N; 0: all", NULL},
