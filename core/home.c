@@ -26,7 +26,7 @@ const char *home_program(struct arena *a, const char *name)
 
 const char *home_config(struct arena *a, const char *given, struct err *e)
 {
-	static const char *const beside[] = {"../../config", "../../../config", "../share/kernelindex/config"};
+	static const char *const beside[] = {"../../config", "../../../config", "../etc/kernelindex", "../../etc/kernelindex"};
 	if (!given)
 		given = getenv("KI_CONFIG");
 	if (given)

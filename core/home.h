@@ -1,5 +1,5 @@
 /* Where this installation keeps its programs and its config, found from the running program: build/bin (or build/asan/bin) under
- * config/'s folder in a checkout, PREFIX/bin beside PREFIX/share/kernelindex/config when installed. */
+ * config/'s folder in a checkout; PREFIX/bin beside PREFIX/etc/kernelindex when installed, or /usr/bin with /etc/kernelindex. */
 #ifndef KI_CORE_HOME_H
 #define KI_CORE_HOME_H
 

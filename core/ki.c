@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/doctor.h"
 #include "core/file.h"
 #include "core/home.h"
 #include "core/json.h"
@@ -34,6 +35,7 @@ static const struct route {
 	{"report", "ki-store", "report", "the morning mail: what is new, slower, faster, in doubt", NULL},
 	{"log", "ki-store", "log", "publications, newest first; --events: changes of leader", NULL},
 	{"status", "ki-store", "status", "counts, sizes, ages", NULL},
+	{"doctor", NULL, NULL, "is everything here that a night needs?", doctor_main},
 	{"check", "ki-store", "check", "prove that nothing is lost or altered", NULL},
 	{"export", "ki-store", "export", "normalized JSON dumps", NULL},
 	{"backup", "ki-store", "backup", "a consistent copy of the store", NULL},
@@ -62,6 +64,8 @@ static int config_words(int argc, char **argv, char **words, struct err *e)
 		words[0] = (char *)"--check-config";
 	} else if (argc >= 2 && strcmp(argv[0], "explain") == 0) {
 		words[0] = (char *)"--explain";
+	} else if (argc >= 1 && strcmp(argv[0], "--help") == 0) {
+		words[0] = (char *)"--help";
 	} else {
 		return err_set(e, ERR_USAGE, "usage: ki config check | ki config explain ROW|FILE|-");
 	}
