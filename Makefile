@@ -26,7 +26,7 @@ STORE    := $(B)/store.a
 all: bins
 bins: $(BINS)
 help:
-	@echo 'targets: deps all run test asan bench bench-scale fuzz layers install clean; with nvcc: gpu-test gpu-bench'
+	@echo 'targets: deps all run test asan bench bench-scale fuzz layers man install deb deb-test clean; with nvcc: gpu-test gpu-bench'
 deps:
 	@packaging/deps.sh
 # The nightly job on a small file that comes with the source, into a store under var/.
@@ -68,14 +68,10 @@ $(B)/%.o: %.c
 layers:
 	@tests/layers.sh
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/kernelindex/config
-	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 config/*.json $(DESTDIR)$(PREFIX)/share/kernelindex/config
-	install -m 755 verify/capture.py $(DESTDIR)$(PREFIX)/share/kernelindex
+include packaging/install.mk
 
 clean:
 	rm -rf $(B)
 
-.PHONY: all bins help deps run layers install clean
+.PHONY: all bins help deps run layers clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
