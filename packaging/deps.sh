@@ -25,6 +25,8 @@ need jq command -v jq
 need zstd command -v zstd
 need strace command -v strace
 need tidy command -v tidy
+need mandoc command -v mandoc
+need python3-jsonschema sh -c 'python3 -c "import jsonschema"'
 
 if [ -n "$missing" ]; then
 	echo "deps: missing:$missing"

@@ -15,7 +15,7 @@ static const struct text {
 	{"since", "DATE", "only observed from then on: YYYY-MM-DD, or YYYY-MM-DDThh:mm:ssZ", NULL},
 	{"metric", "latency|memory|all", "which quantity; latency when not given", NULL},
 	{"format", "table|tsv|csv|json|jsonl", "table when not given", "list"},
-	{"format", "json|jsonl|csv|site", "to standard output, or a site of pages under --out; a dump when not given", "export"},
+	{"format", "json|jsonl|csv|store|site", "to standard output (store: all there is, for ki import), or a site of pages under --out; a dump when not given", "export"},
 	{"columns", "A,B,C", "these columns, in this order; a wrong name lists them all", NULL},
 	{"sort", "store|time|version|rank|id|digest", "in this order; store when not given", NULL},
 	{"limit", "N", "at most N lines a section; 10 when not given", "report"},
@@ -24,6 +24,10 @@ static const struct text {
 	{"live", NULL, "publish only what stays within config/gates.json", NULL},
 	{"dry-run", NULL, "tell what would be published, and change nothing", NULL},
 	{"events", NULL, "changes of a group's first, instead of publications", NULL},
+	{"code", "MEASUREMENT|CONFIGURATION|ATTRIBUTION|DUPLICATE|SOURCE|OTHER", "what kind of reason; OTHER when not given", "retract"},
+	{"undo", "ENTRY", "take back what this entry says", NULL},
+	{"key", "FILE", "the key that signs (ki verify keygen makes one)", NULL},
+	{"text", "TEXT", "what to note", NULL},
 	{"code", "CODE", "only flags of this code; may be given more than once; a wrong one lists them all", NULL},
 	{"reason", "TEXT", "why", NULL},
 	{"clear", NULL, "take a flag set by hand back", NULL},
@@ -53,7 +57,7 @@ static const struct text {
 /* Verbs that callers reach by another way than `ki VERB`. */
 static const struct command {
 	const char *verb, *typed;
-} commands[] = {{"plan", "ki verify plan"}, {"import", "ki verify import"}, {"published", "ki-store published"}};
+} commands[] = {{"plan", "ki verify plan"}, {"import", "ki verify import"}, {"load", "ki import"}, {"published", "ki-store published"}};
 
 enum { COMMON = 7, COLUMN = 22 };
 static const size_t text_count = sizeof texts / sizeof *texts;
