@@ -74,4 +74,4 @@ clean:
 	rm -rf $(B)
 
 .PHONY: all bins help deps run layers clean
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name deb -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -45,6 +45,6 @@ deb:
 	cd build/deb/kernelindex-$(VERSION) && dpkg-buildpackage -b -us -uc
 # Installs the package in a fresh Debian 12, runs a night as its user, purges it; wants root, debootstrap and a network.
 deb-test:
-	packaging/deb-test.sh build/deb/kernelindex_$(VERSION)_*.deb
+	packaging/deb-test.sh build/deb/kernelindex_$(VERSION)-*.deb
 
 .PHONY: man install deb deb-test

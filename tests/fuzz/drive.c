@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/log.h"
 #include "fuzz.h"
 
 enum { INPUT_MAX = 1 << 20 };
@@ -55,7 +56,7 @@ int main(int argc, char **argv)
 	unsigned count = 0;
 	for (int i = 1; i < argc; i++)
 		if (run_path(argv[i], &count, &e))
-			return err_exit(&e, argv[0]);
+			return log_failure(&e);
 	printf("%u\n", count);
 	return 0;
 }
