@@ -5,6 +5,7 @@ set -eu
 deb=$1
 mirror=${2:-http://deb.debian.org/debian}
 root=$(mktemp -d)
+chmod 755 "$root" # it becomes / for a user who is not root
 trap 'umount "$root/proc" 2>/dev/null || true; rm -rf "$root"' EXIT
 debootstrap --variant=minbase --include=ca-certificates,systemd bookworm "$root" "$mirror" >"$root.log" 2>&1 || { tail "$root.log"; exit 74; }
 mount -t proc proc "$root/proc"

@@ -86,7 +86,7 @@ for program in ki-ingest ki-normalize ki-verify; do
 done
 [ "$(complete_words "$KI" verify plan --)" = "$(options_of "$KI" verify plan)" ] || bad="$bad verify-plan"
 is "$bad" '' 'bash completes every option of every verb'
-is "$(complete_words "$KI" verify '' | tr '\n' ' ')" 'cosign gpu-info import keygen plan replay run ' 'bash completes the words after ki verify'
+is "$(complete_words "$KI" verify '' | tr '\n' ' ')" 'campaign cosign gpu-info import keygen plan replay run ' 'bash completes the words after ki verify'
 is "$(complete_words "$KI" list --format js | tr '\n' ' ')" 'json jsonl ' 'bash completes the choices of an option'
 for shell in zsh fish; do
 	file=$P/share/zsh/vendor-completions/_ki
