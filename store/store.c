@@ -114,6 +114,30 @@ static int open_map(struct store *st, const char *path, unsigned flags, size_t m
 	return rc ? rc : mdb_env_open(st->env, path, MDB_NOTLS | flags, 0644);
 }
 
+static char *join(const char *a, const char *b)
+{
+	struct buf text = {0};
+	buf_printf(&text, "%s/%s", a, b);
+	return text.data;
+}
+
+/* LMDB lengthens its lock file sparsely and writes to it through a map: on a full disk that is a bus error. So its blocks are asked for
+ * first. Whatever else is wrong with the file LMDB will say. */
+static int reserve_locks(struct store *st, struct err *e)
+{
+	const off_t size_bytes = (READERS_MAX + 2) * 64; /* a cache line a reader, and LMDB's own account */
+	struct stat info;
+	char *path = join(st->directory, "lock.mdb");
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644), rc = 0;
+	if (fd >= 0 && fstat(fd, &info) == 0 && info.st_blocks * 512 < size_bytes && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size_bytes) != 0 &&
+	    (errno == ENOSPC || errno == EDQUOT))
+		rc = err_errno(e, path, "cannot make room for locks");
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return rc;
+}
+
 static int open_environment(struct store *st, enum store_mode mode, struct err *e)
 {
 	struct stat info;
@@ -121,6 +145,8 @@ static int open_environment(struct store *st, enum store_mode mode, struct err *
 	if (stat(st->file, &info) != 0)
 		return err_errno(e, st->file, "cannot stat");
 	st->changed = info.st_mtim;
+	if (reserve_locks(st, e))
+		return -1;
 	int rc = open_map(st, st->directory, flags, map_size_for((size_t)info.st_size));
 	if (mode != STORE_WRITE && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
 		mdb_env_close(st->env);
@@ -207,13 +233,6 @@ static int check_schema(struct store *st, enum store_mode mode, struct err *e)
 	if (e->code)
 		return -1;
 	return schema < SCHEMA_VERSION ? upgrade_store(st, e) : 0;
-}
-
-static char *join(const char *a, const char *b)
-{
-	struct buf text = {0};
-	buf_printf(&text, "%s/%s", a, b);
-	return text.data;
 }
 
 /* A batch takes several transactions, so LMDB's own write lock is not enough. The lock dies with the process. */

@@ -531,6 +531,11 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 		held=$("$KI" list --store "$S" --format tsv --columns digest | wc -l)
 		[ "$held" -eq $(((n - 1) * 4000)) ] || [ "$held" -eq $((n * 4000)) ] || { echo "held $held, n $n"; exit 3; }
 		"$KI" check --store "$S" >"$E/out" 2>&1 || exit 4
+		rm -f "$S/lock.mdb" # whose room is not there either
+		dd if=/dev/zero of="$E/small/fill" bs=1k 2>"$E/err"
+		"$KI" list --store "$S" >"$E/out" 2>"$E/err"
+		[ $? -eq 74 ] || exit 11
+		rm "$E/small/fill"
 		mount -o remount,size=32m "$E/small" || exit 9
 		"$KI" nightly --quiet --store "$S" --snapshot "$E/full.csv" --commit "$(printf '%012d' "$n")" >"$E/out" 2>"$E/err" || exit 5
 		[ "$("$KI" list --store "$S" --format tsv --columns digest | wc -l)" -eq $((n * 4000)) ] || exit 6
