@@ -14,7 +14,7 @@ struct arena_block {
 	max_align_t data[];
 };
 
-static void out_of_memory(void)
+void out_of_memory(void)
 {
 	static const char text[] = "out of memory; try again when the machine has more\n";
 	fwrite(text, 1, sizeof text - 1, stderr);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Ends the process: exit 75, a line on stderr. */
+_Noreturn void out_of_memory(void);
 /* Never return NULL. Freed with free(). */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);

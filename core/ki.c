@@ -10,6 +10,7 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/nightly.h"
 #include "core/verify.h"
 
@@ -117,6 +118,7 @@ int main(int argc, char **argv)
 {
 	struct err e = {0};
 	file_hold_streams();
+	memory_hold();
 	umask(022); /* modes of files are ours to say */
 	log_init("ki", false);
 	run(argc, argv, &e);

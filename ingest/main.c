@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/home.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "ingest/ingest.h"
 #include "ingest/local.h"
 
@@ -246,6 +247,7 @@ int main(int argc, char **argv)
 	struct err e = {0};
 	signal(SIGPIPE, SIG_IGN);
 	file_hold_streams();
+	memory_hold();
 	int rc = read_options(argc, argv, &o, &e);
 	log_init("ki-ingest", o.quiet);
 	if (rc == 0 && !o.done)

@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "core/home.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "normalize/canon.h"
 #include "normalize/explain.h"
 #include "normalize/source.h"
@@ -321,6 +322,7 @@ int main(int argc, char **argv)
 	struct err e = {0};
 	int rc = 0;
 	file_hold_streams();
+	memory_hold();
 	log_init("ki-normalize", false);
 	int parsed = parse_options(argc, argv, &o, &e);
 	log_init("ki-normalize", false); /* again, for --log-format */

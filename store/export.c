@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "core/file.h"
 #include "core/json.h"
@@ -32,7 +33,7 @@ static int compress(struct sink *s, const char *data, size_t len, ZSTD_EndDirect
 		ZSTD_outBuffer out = {s->piece, PIECE, 0};
 		left = ZSTD_compressStream2(s->zstd, &out, &in, end);
 		if (ZSTD_isError(left))
-			return err_set(s->err, ERR_BUG, "zstd: %s", ZSTD_getErrorName(left));
+			return err_set(s->err, ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? ERR_TEMP : ERR_BUG, "zstd: %s", ZSTD_getErrorName(left));
 		digest_stream_add(s->sha256, s->piece, out.pos);
 		s->size_bytes += out.pos;
 		if (out.pos && file_add(s->file, s->piece, out.pos, s->err))
@@ -298,7 +299,8 @@ int export_files(struct catalog *c, const struct filter *filter, const char *dir
 	buf_fini(&temporary);
 	if (!s.file)
 		return -1;
-	s.zstd = ZSTD_createCCtx();
+	if (!(s.zstd = ZSTD_createCCtx()))
+		out_of_memory();
 	s.piece = xmalloc(PIECE);
 	s.sha256 = digest_stream_new();
 	ZSTD_CCtx_setParameter(s.zstd, ZSTD_c_compressionLevel, LEVEL);

@@ -80,7 +80,8 @@ static void look_for_magic(struct lines *l)
 	if (memcmp(l->buf.data, magic, sizeof magic) != 0)
 		return;
 	l->unpacker = xcalloc(1, sizeof *l->unpacker);
-	l->unpacker->zstd = ZSTD_createDCtx();
+	if (!(l->unpacker->zstd = ZSTD_createDCtx()))
+		out_of_memory();
 	memcpy(l->unpacker->bytes, l->buf.data, l->buf.len);
 	l->unpacker->in = (ZSTD_inBuffer){l->unpacker->bytes, l->buf.len, 0};
 	buf_clear(&l->buf);

@@ -12,6 +12,7 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/when.h"
 #include "store/compare.h"
 #include "store/dump.h"
@@ -597,6 +598,7 @@ int main(int argc, char **argv)
 	struct options o = {0};
 	struct err e = {0}, flush = {0};
 	file_hold_streams();
+	memory_hold();
 	umask(022); /* modes of files are ours to say */
 	const struct verb *verb = parse(&o, argc, argv, &e);
 	log_init("ki-store", o.quiet);
