@@ -74,7 +74,9 @@ struct thread {
 	pid_t id;
 	struct process *of; /* NULL: stopped before its parent's event came */
 	int stopped;
-	int answer; /* errno that the call under way will be said to have had; 0: its own */
+	int under_way; /* a call that was changed has not returned */
+	int answer;    /* errno that it will be said to have had; 0: its own */
+	unsigned long long first, third; /* its arguments as they were, for a call leaves them alone */
 };
 struct tracer {
 	struct process processes[PROCESSES];
@@ -200,16 +202,27 @@ static int shorten(pid_t id, struct user_regs_struct *r)
 
 static int refuse(pid_t id, struct user_regs_struct *r, int error)
 {
-	/* brk answers with the old end of the heap when it cannot do more, and the C library looks no further. */
-	long long answer = is_call((int)r->orig_rax, "brk") ? 0 : -error;
-	r->orig_rax = (unsigned long long)-1; /* no call at all */
-	r->rax = (unsigned long long)answer;
+	if (is_call((int)r->orig_rax, "brk")) {
+		r->rdi = 0; /* which answers where the heap ends, as a brk does that can do no more */
+	} else {
+		r->orig_rax = (unsigned long long)-1; /* no call at all */
+		r->rax = (unsigned long long)-(long long)error;
+	}
 	return ptrace(PTRACE_SETREGS, id, NULL, r) == 0 ? 0 : -1;
+}
+
+/* Memory that has run out has run out for every way of asking. */
+static int is_memory(int number)
+{
+	return is_call(number, "brk") || is_call(number, "mmap") || is_call(number, "mremap");
 }
 
 static void strike(struct tracer *t, struct thread *thread, struct user_regs_struct *r)
 {
 	pid_t id = thread->id;
+	thread->first = r->rdi;
+	thread->third = r->rdx;
+	thread->under_way = t->error >= 0;
 	t->hit = 1;
 	if (t->error == KILL) {
 		for (int i = 0; i < t->thread_count; i++)
@@ -245,6 +258,8 @@ static void at_call(struct tracer *t, struct thread *thread)
 	unsigned count = t->call < 0 ? ++t->total : ++p->counts[n];
 	int chosen = (!t->process || strcmp(t->process, p->name) == 0) && (t->call < 0 || t->call == n) && t->nth &&
 		     (count == t->nth || (t->onwards && count > t->nth));
+	if (t->hit && t->onwards && t->error == ENOMEM && strcmp(t->process, p->name) == 0 && is_memory(calls[n].number) && is_memory(calls[t->call].number))
+		chosen = 1;
 	if (t->list || (chosen && !t->hit)) {
 		describe(thread->id, &calls[n], &r, file, sizeof file);
 		fprintf(t->log, "%s\t%s\t%u\t%s\n", p->name, calls[n].name, t->list ? ++p->counts[n] : count, file);
@@ -257,10 +272,13 @@ static void at_return(struct thread *thread)
 {
 	struct user_regs_struct r;
 	if (ptrace(PTRACE_GETREGS, thread->id, NULL, &r) == 0) {
-		r.rax = (unsigned long long)-(long long)thread->answer;
+		r.rdi = thread->first;
+		r.rdx = thread->third;
+		if (thread->answer)
+			r.rax = (unsigned long long)-(long long)thread->answer;
 		ptrace(PTRACE_SETREGS, thread->id, NULL, &r);
 	}
-	thread->answer = 0;
+	thread->under_way = thread->answer = 0;
 }
 
 /* ---- following ---- */
@@ -268,7 +286,7 @@ static void at_return(struct thread *thread)
 static void resume(struct thread *thread, int signal)
 {
 	thread->stopped = 0;
-	ptrace(thread->answer ? PTRACE_SYSCALL : PTRACE_CONT, thread->id, NULL, (void *)(intptr_t)signal); /* it may have been killed */
+	ptrace(thread->under_way ? PTRACE_SYSCALL : PTRACE_CONT, thread->id, NULL, (void *)(intptr_t)signal); /* it may have been killed */
 }
 
 static void at_birth(struct tracer *t, struct thread *parent, int event)
@@ -367,6 +385,7 @@ static pid_t begin(char **argv)
 
 static const char help[] = "usage: fault --list --log FILE COMMAND…             every call: PROCESS, CALL, N and the file, a line each\n"
 			   "       fault --at PROCESS:CALL:N[+] --do ERROR|short --log FILE COMMAND…    +: that call and all like it after\n"
+			   "                                                   (of brk, mmap and mremap, all of them)\n"
 			   "       fault --kill N --log FILE COMMAND…           kill everything before the N-th call\n";
 
 static void usage(void)

@@ -121,7 +121,7 @@ plan_faults() { # plan_faults - from calls on standard input, PLACE and DEED lin
 			deeds["pwrite64"] = deeds["writev"] = deeds["pwritev"] = "ENOSPC ENOSPC+ EIO short"
 			deeds["fsync"] = deeds["fdatasync"] = deeds["msync"] = "EIO EIO+ ENOSPC"
 			deeds["flock"] = deeds["fcntl"] = "ENOLCK"
-			deeds["mmap"] = deeds["mremap"] = "ENOMEM ENOMEM+"; deeds["brk"] = "ENOMEM"
+			deeds["mmap"] = deeds["mremap"] = "ENOMEM ENOMEM+"; deeds["brk"] = "ENOMEM ENOMEM+"
 			deeds["clone"] = deeds["clone3"] = "EAGAIN ENOMEM"; deeds["execve"] = "ENOMEM"
 		}
 		{

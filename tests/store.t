@@ -308,12 +308,12 @@ fi
 
 # --- many at once (L02) ------------------------------------------------------------------------------------------------------------
 S=$D/l02
-rounds=${LONG:+120}
+rounds=${LONG:+600}
 rounds=${rounds:-12}
 publish "$S" $FIXTURES/day-1/input.csv
 for n in $(seq "$rounds"); do
-	table 100 $((n * 1000)) >"$D/odd.$n"
-	table 100 $((n * 1000 + 500000)) >"$D/even.$n"
+	table 100 $((n * 100)) >"$D/odd.$n"
+	table 100 $((n * 100 + 500000)) >"$D/even.$n"
 done
 publisher() { # publisher WHICH - its tables one after the other; a lost race is tried again
 	local n code
