@@ -177,10 +177,11 @@ for scene in ${KI_TEST_SCENES:-first nightly import flag export site backup load
 	new=$(dump "$W/store")
 	wanted=$(outcome "$scene")
 	is "$rc" 0 "$scene: without a fault it is done, in $(lines "$D/calls") calls"
-	[ "$scene" != site ] || share=${site:-$share}
-	plan_faults <"$D/calls" | thin "$share" >"$D/faults"
+	some=$share
+	[ "$scene" != site ] || some=${site:-$share}
+	plan_faults <"$D/calls" | thin "$some" >"$D/faults"
 	perform "$scene: faults"
-	seq "$(lines "$D/calls")" | sed 's/$/ KILL/' | thin "$share" >"$D/faults"
+	seq "$(lines "$D/calls")" | sed 's/$/ KILL/' | thin "$some" >"$D/faults"
 	perform "$scene: kills before a call"
 done
 plan
