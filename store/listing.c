@@ -9,8 +9,8 @@ struct listing_item {
 	union {
 		int64_t observed_ms;
 		struct slice version;
-		struct digest *digest; /* on the heap, SORT_DIGEST only */
-		char *id;              /* likewise, SORT_ID only */
+		uint64_t digest; /* its first bytes */
+		char *id;        /* on the heap, SORT_ID only */
 	} by;
 };
 
@@ -44,8 +44,7 @@ static int set_order(struct listing *l, struct listing_item *item, const struct 
 		item->by.id = xstrdup(v->external_id.data);
 		break;
 	case SORT_DIGEST:
-		item->by.digest = xmalloc(sizeof *item->by.digest);
-		*item->by.digest = m->row.digest;
+		item->by.digest = key_of_digest(&m->row.digest);
 		break;
 	}
 	return 0;
@@ -78,11 +77,21 @@ static int add_cohort(const struct cohort *k, void *context)
 	return rc;
 }
 
+/* Digests that begin alike are read whole. */
+static int compare_digests(struct listing *l, const struct listing_item *x, const struct listing_item *y)
+{
+	struct run_row a, b;
+	if (x->by.digest != y->by.digest)
+		return x->by.digest < y->by.digest ? -1 : 1;
+	return catalog_run(l->c, x->run, &a) || catalog_run(l->c, y->run, &b) ? 0 : digest_cmp(&a.digest, &b.digest);
+}
+
 static int compare(const void *a, const void *b, void *context)
 {
 	const struct listing_item *x = a, *y = b;
+	struct listing *l = context;
 	int order = 0;
-	switch (*(const enum sort *)context) {
+	switch (l->sort) {
 	case SORT_STORE:
 		break;
 	case SORT_TIME:
@@ -98,7 +107,7 @@ static int compare(const void *a, const void *b, void *context)
 		order = strcmp(x->by.id, y->by.id);
 		break;
 	case SORT_DIGEST:
-		order = digest_cmp(x->by.digest, y->by.digest);
+		order = compare_digests(l, x, y);
 		break;
 	}
 	return order ? order : (x->run > y->run) - (x->run < y->run);
@@ -110,18 +119,14 @@ int listing_load(struct catalog *c, const struct filter *filter, enum sort sort,
 	if (cohort_each(c, add_cohort, out))
 		return -1;
 	if (out->count)
-		qsort_r(out->items, out->count, sizeof *out->items, compare, &out->sort);
-	return 0;
+		qsort_r(out->items, out->count, sizeof *out->items, compare, out);
+	return c->err->code ? -1 : 0;
 }
 
 void listing_fini(struct listing *l)
 {
-	for (size_t i = 0; i < l->count; i++) {
-		if (l->sort == SORT_ID)
-			free(l->items[i].by.id);
-		if (l->sort == SORT_DIGEST)
-			free(l->items[i].by.digest);
-	}
+	for (size_t i = 0; i < l->count && l->sort == SORT_ID; i++)
+		free(l->items[i].by.id);
 	free(l->items);
 	free(l->heads);
 	*l = (struct listing){0};
