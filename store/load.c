@@ -276,7 +276,7 @@ static int build(const char *directory, int fd, const char *name, struct load_to
 
 int load_dump(const char *directory, int fd, const char *name, struct load_totals *totals, struct err *e)
 {
-	if (file_exists(directory))
+	if (access(directory, F_OK) == 0) /* what cannot be looked at fails below */
 		return err_at(e, ERR_USAGE, directory, 0, 0, "exists already; an import makes a new store: give --store DIR");
 	struct buf temporary = {0};
 	file_sweep(directory);
