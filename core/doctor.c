@@ -18,6 +18,7 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/nightly.h"
 #include "core/process.h"
 #include "core/sign.h"
 #include "core/when.h"
@@ -34,7 +35,7 @@ struct doctor {
 	enum err_code first; /* of what failed */
 };
 
-enum { FREE_FAIL = 64 << 20, FREE_WARN = 1 << 30, INODES_FAIL = 100, INODES_WARN = 10000, REPORT_MAX = 16 << 20 };
+enum { FREE_FAIL = 64 << 20, FREE_WARN = 1 << 30, INODES_FAIL = 100, INODES_WARN = 10000 };
 
 /* One check's outcome: what was found and, where it is not fine, what to do. `code` is what a failure ends with. */
 static void say(struct doctor *d, enum verdict v, enum err_code code, const char *name, const char *advice, const char *format, ...)
@@ -245,23 +246,11 @@ static void check_locks(struct doctor *d)
 	say(d, OK, ERR_NONE, "locks", NULL, "none is held");
 }
 
-static json_t *read_report(struct doctor *d)
-{
-	struct buf text = {0};
-	struct err ignored = {0};
-	const char *path = arena_printf(&d->arena, "%s/report.json", d->store);
-	json_t *report = NULL;
-	if (file_read(path, REPORT_MAX, &text, &ignored) == 0)
-		report = json_load_text(text.data, text.len, path, &ignored);
-	buf_fini(&text);
-	return report;
-}
-
 /* Whether nights run and succeed. */
 static void check_nights(struct doctor *d)
 {
 	const char *advice = "look at the timer: systemctl list-timers kernelindex.timer, or the crontab";
-	json_t *report = read_report(d);
+	json_t *report = nightly_report(d->store);
 	const char *started = json_text_of(report, "startedAt"), *success = json_text_of(report, "lastSuccessAt");
 	int64_t started_ms, success_ms;
 	json_int_t code = json_whole_of(report, "exitCode");

@@ -316,17 +316,17 @@ static int run_export(struct night *n, struct err *e)
 
 enum { REPORT_MAX = 16 << 20 };
 
-/* The report that the last night left; NULL when there is none that can be read. */
-static json_t *report_before(struct night *n)
+json_t *nightly_report(const char *store)
 {
-	struct buf text = {0};
+	struct buf text = {0}, path = {0};
 	struct err ignored = {0};
-	const char *path = in_store(n, "report.json");
-	json_t *before = NULL;
-	if (file_read(path, REPORT_MAX, &text, &ignored) == 0)
-		before = json_load_text(text.data, text.len, path, &ignored);
+	json_t *report = NULL;
+	buf_printf(&path, "%s/report.json", store);
+	if (file_read(path.data, REPORT_MAX, &text, &ignored) == 0)
+		report = json_load_text(text.data, text.len, path.data, &ignored);
+	buf_fini(&path);
 	buf_fini(&text);
-	return before;
+	return report;
 }
 
 /* A time that holds until the next one: tonight when `now`, else what the report before says. */
@@ -346,7 +346,7 @@ static json_t *report_json(struct night *n, int code)
 			      (json_int_t)((when_monotonic_ns() - n->started_ns) / 1000000), "exitCode", code, "dryRun", n->o.dry_run, "live",
 			      is_live(&n->o), "store", n->o.store, "stages", stages, "publications", n->publications, "totals", "newRuns",
 			      (json_int_t)total(n, "newRuns"), "carried", (json_int_t)total(n, "carried"), "conflicts", (json_int_t)total(n, "conflicts"));
-	json_t *before = report_before(n);
+	json_t *before = nightly_report(n->o.store);
 	set_time(r, "upstreamSeenAt", is_live(&n->o) && code <= ERR_PARTIAL, started, before);
 	set_time(r, "lastSuccessAt", code <= ERR_PARTIAL, started, before);
 	json_decref(before);
@@ -452,7 +452,7 @@ static void write_metrics(struct night *n, int code)
 	struct command status = {0}, flags = {0};
 	struct buf text = {0};
 	struct err e = {0};
-	json_t *report = report_before(n);
+	json_t *report = nightly_report(n->o.store);
 	start_command(n, &status, PUT);
 	command_add(&status, "status");
 	command_add(&status, "--json");
