@@ -23,7 +23,7 @@ static const struct text {
 	{"withdrawn", NULL, "only runs that upstream took back without a successor", NULL},
 	{"live", NULL, "publish only what stays within config/gates.json", NULL},
 	{"dry-run", NULL, "tell what would be published, and change nothing", NULL},
-	{"events", NULL, "changes of a group's first, instead of publications", NULL},
+	{"events", NULL, "changes of a group's first and retractions, instead of publications", NULL},
 	{"code", "MEASUREMENT|CONFIGURATION|ATTRIBUTION|DUPLICATE|SOURCE|OTHER", "what kind of reason; OTHER when not given", "retract"},
 	{"undo", "ENTRY", "take back what this entry says", NULL},
 	{"key", "FILE", "the key that signs (ki verify keygen makes one)", NULL},

@@ -379,29 +379,29 @@ static int verb_export(struct options *o, struct err *e)
 #define FILTERS "kernel gpu mode provider dtype since metric"
 
 static const struct verb verbs[] = {
-	{"put", "", "publish the wire stream on standard input (--live: only within config/gates.json; --dry-run)", "live dry-run", 0, 0, verb_put},
+	{"put", "", "publish the wire stream on standard input", "live dry-run", 0, 0, verb_put},
 	{"show", "RUN", "one run with all that is known of it, or any object by its digest", "", 1, 1, verb_show},
 	{"list", "", "runs, by filter", FILTERS " format columns sort limit withdrawn", 0, 0, verb_list},
 	{"cohort", "KEY|RUN", "a comparison group, best first", "", 1, 1, verb_cohort},
 	{"compare", "RUN RUN…", "2 to 8 runs side by side", "", 2, COMPARE_MAX, verb_compare},
-	{"log", "", "publications, newest first (--events: changes of a group's first, retractions)", "events limit", 0, 0, verb_log},
+	{"log", "", "publications, newest first", "events limit", 0, 0, verb_log},
 	{"history", "RUN", "publications that carried a run, its predecessor and successor", "", 1, 1, verb_history},
-	{"flags", "", "numbers that deserve doubt, and why (--code CODE …)", FILTERS " code limit", 0, 0, verb_flags},
-	{"flag", "RUN", "flag a run by hand: --reason TEXT, or --clear", "reason clear", 1, 1, verb_flag},
+	{"flags", "", "numbers that deserve doubt, and why", FILTERS " code limit", 0, 0, verb_flags},
+	{"flag", "RUN", "flag a run by hand, or clear that", "reason clear", 1, 1, verb_flag},
 	{"retract", "[RUN]", "take a run out of its ranking: --reason TEXT [--code CODE] --key FILE, or --undo ENTRY --key FILE", "reason code undo key", 0, 1, verb_retract},
 	{"note", "[RUN]", "a signed note on a run: --text TEXT --key FILE, or --undo ENTRY --key FILE", "text undo key", 0, 1, verb_note},
-	{"trend", "[KERNEL]", "latencies over drops and versions, with change points (--case TEXT; --from V --to V; --measure N)", FILTERS " case channel from to ascii measure", 0, 1, verb_trend},
+	{"trend", "[KERNEL]", "latencies over drops and versions, with change points", FILTERS " case channel from to ascii measure", 0, 1, verb_trend},
 	{"report", "", "what is new, slower, faster, in doubt: of the last day, or --last, or --since DATE", "since last limit", 0, 0, verb_report},
 	{"plan", "[RUN…]", "job lines for ki-verify: the runs named, --flagged, or by filter", FILTERS " flagged by-doubt code limit runner", 0, -1, verb_plan},
 	{"import", "DIRECTORY", "take signed evidence of ki-verify: publish reruns, link them to their subjects", "", 1, 1, verb_import},
-	{"status", "", "counts, sizes, ages (--max-age HOURS: exit 75 when stale)", "max-age", 0, 0, verb_status},
+	{"status", "", "counts, sizes, ages", "max-age", 0, 0, verb_status},
 	{"check", "", "recompute every digest, resolve every reference, compare every index", "", 0, 0, verb_check},
-	{"export", "", "dump under --out DIR (default var/export), or --format json|jsonl|csv|store to standard output (store: all there is, for `ki import`); --format site: pages under --out (default var/site)", FILTERS " out format columns", 0, 0, verb_export},
+	{"export", "", "a dump, a table on standard output, or a site of pages", FILTERS " out format columns", 0, 0, verb_export},
 	{"backup", "DIRECTORY", "a consistent copy, also while others write", "", 1, 1, verb_backup},
 	{"rehearse", "DIRECTORY", "prove that a backup can be restored: check it, dump it, compare with its claims", "", 1, 1, verb_rehearse},
 	{"load", "DUMP|-", "make a new store, --store DIR, from `export --format store`, packed with zstd or not", "", 1, 1, verb_load},
 	{"upgrade", "", "bring a store of an older program to this one's schema, as the first writer does", "", 0, 0, verb_upgrade},
-	{"published", "", "what ki-ingest need not send again (--config-digest D)", "config-digest", 0, 0, verb_published},
+	{"published", "", "what ki-ingest need not send again", "config-digest", 0, 0, verb_published},
 };
 
 /* ---- options ---- */
