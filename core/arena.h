@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Ends the process: exit 75, a line on stderr. */
-_Noreturn void out_of_memory(void);
+void out_of_memory(void) __attribute__((noreturn)); /* CUDA C++ reads this header too */
 /* Never return NULL. Freed with free(). */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
