@@ -414,7 +414,8 @@ int txn_put(struct txn *t, enum table table, MDB_val *key, const void *data, siz
 	t->changed = true;
 	int rc = mdb_put(t->mdb, t->st->tables[table], key, &value, sealed ? MDB_RESERVE : 0);
 	if (rc == 0 && sealed) {
-		memcpy(value.mv_data, data, len);
+		if (len)
+			memcpy(value.mv_data, data, len);
 		seal_make(table, key, (struct slice){data, len}, (uint8_t *)value.mv_data + len);
 	}
 	return rc ? store_error(t->st, rc, table_names[table], t->err) : 0;
