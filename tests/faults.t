@@ -95,7 +95,7 @@ judge() { # judge - after an act with exit code $rc: what is in $W, and does the
 	esac
 	if [ "$rc" -ne 0 ] && [ "$rc" -ne 137 ]; then
 		[ -s "$W.err" ] || bad "exit $rc without a word"
-		grep -qE 'No space left|Input/output error|Too many open files|annot allocate memory|out of memory|No locks available|Resource temporarily|Invalid argument' \
+		grep -qE 'No space left|Input/output error|Too many open files|annot allocate memory|out of memory|not enough memory|No locks available|Resource temporarily|Invalid argument' \
 			"$W.err" || bad "a message that does not say what: $(head -1 "$W.err")"
 	fi
 	if [ "$rc" -eq 0 ]; then
