@@ -72,7 +72,7 @@ static void check_tensors(const struct gpu_check *k, const struct ki_case *work,
     struct tensors t;
     struct compare_result r;
     struct tolerance by_tensor[KI_MAX_TENSORS];
-    if (tolerances_of(tolerances, work->operation, by_tensor, &e) != 0) {
+    if (tolerances_of(tolerances, work, false, by_tensor, &e) != 0) {
         snprintf(out->text, sizeof out->text, "%.280s", e.text);
         return;
     }

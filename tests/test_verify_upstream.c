@@ -278,7 +278,7 @@ static int run_trial(const struct bundle *b, enum play how, struct trial *t)
     struct tolerance by_tensor[KI_MAX_TENSORS];
     struct tolerances *all = tolerances_load("config/tolerances.json", &e);
     assert_non_null(all);
-    assert_int_equal(tolerances_of(all, job.work.operation, by_tensor, &e), 0);
+    assert_int_equal(tolerances_of(all, &job.work, true, by_tensor, &e), 0);
     tolerances_free(all);
     play = how;
     struct upstream *u = upstream_open(folder, b, &place_host, &fake, &job.work, &e);
@@ -323,6 +323,23 @@ static void work_in_place_leaves_the_inputs_as_they_were(void **state)
     assert_int_equal(run_trial(&b, HONEST, &t), 0);
     assert_int_equal(run_trial(&b, SKIPS, &t), 1);
     b.timed.op[1].arg[0].at.buffer = 2; /* as it was */
+}
+
+static void upstreams_own_roundings_are_allowed_to_its_own_code_alone(void **state)
+{
+    (void)state;
+    struct err e = { 0 };
+    struct tolerance ours[KI_MAX_TENSORS], theirs[KI_MAX_TENSORS];
+    struct tolerances *all = tolerances_load("config/tolerances.json", &e);
+    struct ki_case fp32 = job.work;
+    assert_non_null(all);
+    assert_int_equal(tolerances_of(all, &job.work, false, ours, &e), 0);
+    assert_int_equal(tolerances_of(all, &job.work, true, theirs, &e), 0);
+    assert_true(ours[0].factor == 2 && theirs[0].factor == 3);
+    fp32.dtype = KI_F32;
+    assert_int_equal(tolerances_of(all, &fp32, true, theirs, &e), 0);
+    assert_true(theirs[0].factor == 2);
+    tolerances_free(all);
 }
 
 static void a_cubin_that_the_driver_refuses_is_said(void **state)
@@ -399,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_replay_runs_fills_and_launches_in_order_on_the_tensors_of_the_call),
         cmocka_unit_test(a_replay_that_computes_something_else_is_refused),
         cmocka_unit_test(work_in_place_leaves_the_inputs_as_they_were),
+        cmocka_unit_test(upstreams_own_roundings_are_allowed_to_its_own_code_alone),
         cmocka_unit_test(a_cubin_that_the_driver_refuses_is_said),
         cmocka_unit_test(code_counts_as_the_records_when_its_files_are_those_of_the_commit),
         cmocka_unit_test(a_gpu_counts_as_the_records_in_what_the_record_states),

@@ -64,6 +64,11 @@ has "$D/err" 'no bundle of rms_norm forward by liger' 'and names it'
 verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config" --bundles fixtures/verify/bundles
 is "$rc $(grep -c "runtime_error .*upstream's kernels need a GPU" "$D/out")" '0 1' 'with it, on the CPU device, it is said that its kernels need a GPU'
 
+cp -r config "$D/h200"
+cp fixtures/verify/verified/signers.json "$D/h200/"
+verify replay fixtures/verify/verified/evidence-h200.jsonl --config "$D/h200"
+is "$rc $(grep -c ' confirmed .*from its samples; signature good$' "$D/out")" '0 13' 'verdicts that made records verified, on an H200, are recomputed from their samples'
+
 # --- what goes wrong ---------------------------------------------------------------------------------------------------------------
 verify run fixtures/verify/hostile.jsonl --out "$D/h" --key "$KEY" --device cpu --config "$D/config" --quiet
 is "$rc" 1 'lines that are no jobs are said, and the rest is run'

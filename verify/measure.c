@@ -213,7 +213,7 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     size_t memory = q->memory_bytes > 0 ? (size_t)q->memory_bytes : SIZE_MAX / 4;
     r->methods = (struct bench_methods){ NAN, NAN, 0 };
     r->tensor_bytes = (int64_t)tensors_size_bytes(&q->work, KI_BIT(q->pass));
-    if (tolerances_of(tolerances, q->work.operation, by_tensor, e) != 0)
+    if (tolerances_of(tolerances, &q->work, q->bundles[0] != 0, by_tensor, e) != 0)
         return failed(r, &t, e);
     if (!b && r->tensor_bytes > CPU_BYTES_MAX) {
         say(r, "resource_exceeded", "too large for the CPU device");

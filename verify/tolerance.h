@@ -12,7 +12,8 @@ struct tolerances;
 struct tolerances *tolerances_load(const char *path, struct err *);
 void tolerances_free(struct tolerances *);
 
-/* One tolerance for each tensor of the operation, by position. ERR_CONFIG when its class is not in the file. */
-int tolerances_of(const struct tolerances *, const struct ki_operation *, struct tolerance out[KI_MAX_TENSORS], struct err *);
+/* One tolerance for each tensor of the case's operation, by position; with `upstream`, with the exceptions for upstream's own code at the
+ * case's float type. ERR_CONFIG when its class is not in the file. */
+int tolerances_of(const struct tolerances *, const struct ki_case *, bool upstream, struct tolerance out[KI_MAX_TENSORS], struct err *);
 
 #endif
