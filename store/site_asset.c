@@ -7,7 +7,7 @@
 static const char *const css[] = {
 	":root{color-scheme:light dark;--ink:#1a1a1a;--soft:#555;--line:#c8c8c8;--paper:#fff;--box:#f4f4f2;--link:#0b57a4;--focus:#b34700;"
 	"--s0:#0072b2;--s1:#c04a00;--s2:#00795a;--s3:#a8447c;--s4:#1d7fb5;--s5:#8a6a00;--s6:#444;--s7:#6a4ca8;--floor:#777}\n",
-	"@media (prefers-color-scheme:dark){:root{--ink:#ececec;--soft:#b4b4b4;--line:#4a4a4a;--paper:#161616;--box:#222;--link:#8ac2ff;--focus:#ffb266;"
+	"@media screen and (prefers-color-scheme:dark){:root{--ink:#ececec;--soft:#b4b4b4;--line:#4a4a4a;--paper:#161616;--box:#222;--link:#8ac2ff;--focus:#ffb266;"
 	"--s0:#56b4e9;--s1:#ff8f4a;--s2:#33c9a0;--s3:#e39ac6;--s4:#9cd4f5;--s5:#e6c34a;--s6:#c8c8c8;--s7:#b9a3f0;--floor:#999}}\n",
 	"*{box-sizing:border-box}\n",
 	"body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\n",
@@ -33,6 +33,7 @@ static const char *const css[] = {
 	"th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);min-width:4.5rem;max-width:26rem;overflow-wrap:break-word}td code{overflow-wrap:anywhere}\n",
 	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n",
 	"button,input{font:inherit;color:inherit;background:var(--box);border:1px solid var(--soft);border-radius:.25rem;padding:.15rem .5rem}\n",
+	"input[type=checkbox]{width:1.5rem;height:1.5rem;vertical-align:middle}.said{position:absolute;left:-100rem}\n",
 	"input:not([type=checkbox]){width:100%;max-width:40rem;padding:.4rem .6rem}\n",
 	".copy{display:none;font-size:.8rem}.js .copy{display:inline}\n",
 	".cards{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;padding:0;list-style:none}\n",
@@ -48,7 +49,7 @@ static const char *const css[] = {
 	".step td{background:var(--box)}\n",
 	"svg .mark{stroke-dasharray:none}\n",
 	"@media (max-width:40rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}h1{font-size:1.3rem}.figure{font-size:1.6rem}}\n",
-	"@media print{header,.copy,.js .copy,.js .scripted,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details:not([open])>*{display:block}"
+	"@media print{:root{color-scheme:light}header,.copy,.js .copy,.js .scripted,.skip,form{display:none}body{font-size:11pt}main{max-width:none}details::details-content{content-visibility:visible}details:not([open])>*{display:block}"
 	"section{break-inside:avoid-page}.scroll{overflow:visible}svg{min-width:0}}\n",
 };
 
@@ -57,7 +58,12 @@ static const char *const js[] = {
 	"(function () {\n",
 	"  var root = document.documentElement, base = document.currentScript ? document.currentScript.src.replace(/assets\\/site\\.js.*$/, '') : '';\n",
 	"  root.classList.add('js');\n",
-	"  function copied(button) { var held = button.textContent; button.textContent = 'Copied'; setTimeout(function () { button.textContent = held; }, 1500); }\n",
+	"  var told = document.body.appendChild(document.createElement('p'));\n",
+	"  told.className = 'said'; told.setAttribute('role', 'status');\n",
+	"  function copied(button, text) {\n",
+	"    button.textContent = 'Copied'; told.textContent = 'Copied ' + text;\n",
+	"    clearTimeout(button.back); button.back = setTimeout(function () { button.textContent = 'Copy'; }, 1500);\n",
+	"  }\n",
 	"  function copyOld(text) {\n",
 	"    var area = document.createElement('textarea');\n",
 	"    area.value = text; document.body.appendChild(area); area.select(); document.execCommand('copy'); area.remove();\n",
@@ -66,8 +72,8 @@ static const char *const js[] = {
 	"    var button = event.target;\n",
 	"    if (!button.classList || !button.classList.contains('copy')) return;\n",
 	"    var text = button.previousElementSibling.textContent;\n",
-	"    if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(function () { copied(button); }, function () { copyOld(text); copied(button); });\n",
-	"    else { copyOld(text); copied(button); }\n",
+	"    if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(function () { copied(button, text); }, function () { copyOld(text); copied(button, text); });\n",
+	"    else { copyOld(text); copied(button, text); }\n",
 	"  });\n",
 	"  document.querySelectorAll('[data-today]').forEach(function (item) { item.textContent = new Date().toISOString().slice(0, 10); });\n",
 	"  var shards = {}, waiting = {};\n",
@@ -120,7 +126,7 @@ static const char *const js[] = {
 	"      })();\n",
 	"    });\n",
 	"  }\n",
-	"  if (box) { box.form.addEventListener('submit', function (event) { event.preventDefault(); search(); }); box.addEventListener('input', search); var asked = /[?&]q=([^&]*)/.exec(location.search); if (asked) box.value = decodeURIComponent(asked[1].replace(/\\+/g, ' ')); if (box.value) search(); }\n",
+	"  if (box) { box.form.addEventListener('submit', function (event) { event.preventDefault(); search(); }); box.addEventListener('input', search); box.value = new URLSearchParams(location.search).get('q') || box.value; if (box.value) search(); }\n",
 	"})();\n",
 };
 

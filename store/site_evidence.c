@@ -73,7 +73,9 @@ static void put_link(struct page *p, const json_t *link, bool subject)
 		if (*json_text_of(link, rows[i].name))
 			page_row_str(p, rows[i].title, json_text_of(link, rows[i].name));
 	put_times(p, link);
-	page_str(p, "</dl>\n");
+	page_str(p, "</dl>\n<details class=\"figures\"><summary>All figures of this rerun</summary>\n<dl>\n");
+	page_leaves(p, "", link);
+	page_str(p, "</dl>\n</details>\n");
 }
 
 static void put_correction(struct page *p, const json_t *entry)
@@ -166,7 +168,8 @@ static const struct member *predecessor(const struct cohort *k, const struct mem
 static void put_publication(struct page *p, const json_t *publication)
 {
 	const json_t *provenance = json_object_get(publication, "provenance");
-	const char *commit = json_text_of(publication, "commit"), *url = json_text_of(provenance, "finalUrl");
+	const char *commit = json_text_of(publication, "commit"), *url = json_text_of(provenance, "finalUrl"),
+		   *path = json_text_of(provenance, "path");
 	page_str(p, "<tr><td>");
 	html_str(&p->out, json_text_of(publication, "channel"));
 	page_str(p, "</td><td>");
@@ -176,9 +179,11 @@ static void put_publication(struct page *p, const json_t *publication)
 	page_str(p, "</td><td>");
 	html_str(&p->out, json_text_of(publication, "publishedAt"));
 	page_str(p, "</td><td>");
-	page_url(p, *url ? url : json_text_of(publication, "file"));
+	page_url(p, *url ? url : *path ? path : json_text_of(publication, "file"));
 	page_str(p, "</td><td><code>");
 	html_str(&p->out, json_text_of(publication, "sha256"));
+	page_printf(p, "</code></td><td class=\"n\">%lld</td><td><code>", json_whole_of(publication, "sizeBytes"));
+	html_str(&p->out, json_text_of(publication, "config"));
 	page_str(p, "</code></td></tr>\n");
 }
 
@@ -204,7 +209,7 @@ void site_put_history(struct page *p, const struct whole *w)
 	put_other(p, "Supersedes", predecessor(w->v.k, m));
 	page_str(p, "</dl>\n");
 	put_labels(p, w);
-	page_table(p, "Publications that carried it", "Channel|Commit|Published here|Upstream file|Snapshot digest");
+	page_table(p, "Publications that carried it", "Channel|Commit|Published here|Upstream file|Snapshot digest|#Bytes|Digest of the rules");
 	for (size_t i = 0; i < w->carrier_count; i++)
 		put_publication(p, whole_publication(w->cache, w->carriers[i]));
 	page_table_end(p);

@@ -175,7 +175,7 @@ static int put_plot(struct page *p, const struct site_run *runs, size_t count, c
 static int put_group(struct page *p, const struct site_run *runs, size_t count)
 {
 	const struct case_parts *c = &runs->of->parts;
-	struct buf title = {0};
+	struct buf title = {0}, caption = {0}; /* a plot and a table can be met apart from their heading, so their names stand alone */
 	buf_printf(&title, "%.*s \xc2\xb7 %.*s \xc2\xb7 %s, swept: %.*s", (int)c->mode.len, c->mode.data, (int)c->dtype.len, c->dtype.data,
 		   c->metric == METRIC_LATENCY ? "latency" : "peak memory", (int)c->x_name.len, c->x_name.data);
 	page_str(p, "<h3>");
@@ -183,8 +183,9 @@ static int put_group(struct page *p, const struct site_run *runs, size_t count)
 	page_str(p, "</h3>\n<p class=\"sub\">Source configuration <code>");
 	page_text(p, c->config);
 	page_str(p, "</code></p>\n");
-	int rc = put_plot(p, runs, count, title.data);
-	page_table(p, title.data, "Comparison group|#Swept value|#Runs|First|#Median|Trends");
+	buf_printf(&caption, "%s \xc2\xb7 %.*s \xc2\xb7 %.*s", title.data, (int)c->gpu.len, c->gpu.data, (int)c->config.len, c->config.data);
+	int rc = put_plot(p, runs, count, caption.data);
+	page_table(p, caption.data, "Comparison group|#Swept value|#Runs|First|#Median|Trends");
 	for (size_t i = 0, next; i < count; i = next) {
 		for (next = i; next < count && digest_cmp(&runs[next].of->cohort, &runs[i].of->cohort) == 0;)
 			next++;
@@ -192,6 +193,7 @@ static int put_group(struct page *p, const struct site_run *runs, size_t count)
 	}
 	page_table_end(p);
 	buf_fini(&title);
+	buf_fini(&caption);
 	return rc;
 }
 

@@ -181,6 +181,7 @@ static void put_identity(struct page *p, const struct whole *w)
 	page_row_close(p);
 	page_row_str(p, "Revision", *version ? version : *commit ? commit : "unknown");
 	page_leaves(p, "Licensing", licence);
+	page_row(p, "Operation code", w->parts->operation_slug);
 	put_digest_row(p, "Operation", &w->parts->operation);
 	put_digest_row(p, "Workload", &w->parts->workload);
 	put_digest_row(p, "Protocol", &w->parts->protocol);
@@ -295,7 +296,7 @@ static void put_measurements(struct page *p, const json_t *manifest)
 	json_t *value;
 	size_t i;
 	page_section(p, "measurements", "Measurements");
-	page_table(p, "Measurements", "Metric|Statistic|#Value|Unit");
+	page_table(p, "All that was measured, with units", "Metric|Statistic|#Value|Unit");
 	json_object_foreach((json_t *)latency, name, value)
 		if (json_is_number(value))
 			put_measured(p, "latency", name, value, "ns");
@@ -330,6 +331,7 @@ static void put_artifacts(struct page *p, const struct whole *w, const json_t *m
 	buf_printf(&path, "%s/samples/%s.json.zst", w->c->st.directory, digest + 7);
 	page_str(p, "<dl>\n");
 	put_digest_row(p, "Raw samples", &d);
+	page_row_str(p, "Named", json_text_of(samples, "uri"));
 	page_row_open(p, "Size");
 	if (stat(path.data, &st) == 0)
 		page_printf(p, "%lld bytes, compressed with zstd", (long long)st.st_size);

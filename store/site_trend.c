@@ -371,10 +371,14 @@ static int write_list(struct page *p, struct site *s, size_t pages)
 	page_begin(p, s, "../", slice_of("Trends"));
 	page_printf(p, "<p>%zu benchmarks were published twice or more; each has a page, to be found from its operation and its runs. %zu series have the %zu points "
 		       "from which on change points are looked for, by policy %s.</p>\n", pages, l->tested, l->points_min, l->policy);
-	page_table(p, "Change points, newest first", "First observed|Operation|Pass|Provider|GPU|Workload|Change|#q");
+	if (l->count == 0)
+		page_str(p, "<p>No change point was found.</p>\n");
+	else
+		page_table(p, "Change points, newest first", "First observed|Operation|Pass|Provider|GPU|Workload|Change|#q");
 	for (size_t i = 0; i < l->count; i++)
 		put_listed(p, newest[i]);
-	page_table_end(p);
+	if (l->count)
+		page_table_end(p);
 	free(newest);
 	return page_end(p, "trends/index.html");
 }
