@@ -30,7 +30,8 @@ help:
 deps:
 	@packaging/deps.sh
 # The nightly job on a small file that comes with the source, into a store under var/.
-run: deps
+run:
+	@packaging/deps.sh build
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bins
 	@$(B)/bin/ki nightly --store var/store --out var/export --snapshot fixtures/csv/example/input.csv \
 	  --commit 2120862ba532c9449e72d603ba6324310ae756e7

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Checks every dependency; installs what is missing with apt where it may, and otherwise prints exactly what to install.
+# usage: packaging/deps.sh [build]      build: what the programs need; without it, what their tests need too
 set -u
 missing=""
 need() { # package, then a test that succeeds when it is there
@@ -17,16 +18,21 @@ need libjansson-dev header jansson.h
 need libssl-dev header openssl/evp.h
 need liblmdb-dev header lmdb.h
 need libzstd-dev header zstd.h
-need libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
-need perl command -v prove
-need openssl command -v openssl
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
-need jq command -v jq
-need zstd command -v zstd
-need strace command -v strace
-need tidy command -v tidy
-need mandoc command -v mandoc
-need python3-jsonschema sh -c 'python3 -c "import jsonschema"'
+if [ "${1:-}" != build ]; then
+	need libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
+	need perl command -v prove
+	need openssl command -v openssl
+	need jq command -v jq
+	need zstd command -v zstd
+	need strace command -v strace
+	need tidy command -v tidy
+	need mandoc command -v mandoc
+	need python3-jsonschema sh -c 'python3 -c "import jsonschema"'
+	need chromium command -v chromium
+	need chromium-driver command -v chromedriver
+	need curl command -v curl
+fi
 
 if [ -n "$missing" ]; then
 	echo "deps: missing:$missing"
