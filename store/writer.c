@@ -163,8 +163,7 @@ static double statistic(const json_t *spec, enum metric m, const char *name)
 	size_t i;
 	json_t *item;
 	json_array_foreach(json_object_get(spec, "measurements"), i, item)
-		if (json_is_string(json_object_get(item, "metric")) && strcmp(json_string_value(json_object_get(item, "metric")), metric_name(m)) == 0 &&
-		    strcmp(json_string_value(json_object_get(item, "statistic")), name) == 0)
+		if (strcmp(json_text_of(item, "metric"), metric_name(m)) == 0 && strcmp(json_text_of(item, "statistic"), name) == 0)
 			return json_number_value(json_object_get(item, "value"));
 	return NAN;
 }
