@@ -291,7 +291,7 @@ static void test_closed_standard_streams_are_held(void **state)
 		close(2);
 		file_hold_streams();
 		int fd = open(root, O_RDONLY | O_DIRECTORY);
-		_exit(fd == 3 && write(1, "x", 1) == -1 && write(2, "x", 1) == -1 ? 0 : 1);
+		_exit(fd > 2 && write(1, "x", 1) == -1 && write(2, "x", 1) == -1 ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
 	assert_true(WIFEXITED(status));
