@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/plot.h"
 
 const char *const compare_material[] = {"metric", "operation", "workload", "mode", "protocol", "gpu", "environment", "status"};
 const size_t compare_material_count = sizeof compare_material / sizeof *compare_material;
@@ -93,20 +94,21 @@ const char *compare_claim_words(const struct member *a, const struct member *b)
 	return claim_words(claim(a, b));
 }
 
-static void put_ratio(FILE *out, const struct side *first, const struct side *s, size_t number, bool comparable)
+static void put_ratio(const struct screen *on, const struct side *first, const struct side *s, size_t number, bool comparable)
 {
 	const char *name = comparable || claim(first->v.m, s->v.m)[0] == 'n' ? claim(first->v.m, s->v.m) : "incomparable";
 	double ratio = (double)s->v.m->primary / (double)first->v.m->primary;
 	if (strcmp(name, "no-median") == 0 || first->v.m->primary == 0)
-		fprintf(out, "  [%zu] against [1]: %s\n", number, claim_words(name));
+		screen_printf(on, 6, "  [%zu] against [1]: %s", number, claim_words(name));
 	else
-		fprintf(out, "  [%zu] against [1]: %.4gx (%+.1f %%); %s\n", number, ratio, (ratio - 1) * 100, claim_words(name));
+		screen_printf(on, 6, "  [%zu] against [1]: %.4gx (%+.1f %%); %s", number, ratio, (ratio - 1) * 100, claim_words(name));
 }
 
-static int write_text(const struct side *sides, size_t count, FILE *out)
+enum { VALUES_AT = 22, BAR_MAX = 40 }; /* columns */
+
+static void put_fields(const struct screen *on, const struct side *sides, size_t count)
 {
 	struct buf text = {0};
-	const char *mismatch = first_mismatch(sides, count);
 	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
 		bool different = differs(sides, count, shown[i]);
 		for (size_t k = 0; k < (different ? count : 1); k++) {
@@ -114,20 +116,52 @@ static int write_text(const struct side *sides, size_t count, FILE *out)
 			if (!different && text.len == 0)
 				break;
 			if (different)
-				fprintf(out, "%c %-15s [%zu] %s\n", k ? ' ' : '*', k ? "" : shown[i], k + 1, text.len ? text.data : "\xe2\x80\x94");
+				screen_printf(on, VALUES_AT, "%c %-15s [%zu] %s", k ? ' ' : '*', k ? "" : shown[i], k + 1, text.len ? text.data : "\xe2\x80\x94");
 			else
-				fprintf(out, "  %-15s     %s\n", shown[i], text.data);
+				screen_printf(on, VALUES_AT, "  %-15s     %s", shown[i], text.data);
 		}
 	}
-	fputc('\n', out);
+	fputc('\n', on->out);
+	buf_fini(&text);
+}
+
+/* Medians as bars, the longest the slowest. */
+static void put_bars(const struct screen *on, const struct side *sides, size_t count)
+{
+	unsigned width = on->width - VALUES_AT < BAR_MAX ? on->width - VALUES_AT : BAR_MAX;
+	int64_t most = 0;
+	for (size_t i = 0; i < count; i++)
+		most = sides[i].v.m->primary > most ? sides[i].v.m->primary : most;
+	for (size_t i = 0; i < count && most > 0; i++) {
+		const struct member *m = sides[i].v.m;
+		struct buf line = {0}, text = {0};
+		if (m->primary >= 0)
+			view_quantity(m->c->parts.metric, m->primary, &text);
+		buf_printf(&line, "  [%zu] ", i + 1);
+		plot_pad(&line, text.data ? text.data : "-", -11);
+		buf_str(&line, "  ");
+		if (m->primary >= 0)
+			plot_bar((double)m->primary / (double)most, width, on->ascii, &line);
+		screen_line(on, 6, line.data);
+		buf_fini(&line);
+		buf_fini(&text);
+	}
+	fputs(most > 0 ? "\n" : "", on->out);
+}
+
+static int write_text(const struct side *sides, size_t count, const struct screen *on)
+{
+	const char *mismatch = first_mismatch(sides, count);
+	put_fields(on, sides, count);
+	if (!mismatch)
+		put_bars(on, sides, count);
 	if (mismatch)
-		fprintf(out, "not comparable: %s differs\n", mismatch);
+		screen_printf(on, 2, "not comparable: %s differs", mismatch);
 	else
-		fprintf(out, "comparable: one comparison key\n");
+		screen_line(on, 2, "comparable: one comparison key");
 	if (!differs(sides, count, "metric"))
 		for (size_t i = 1; i < count; i++)
-			put_ratio(out, &sides[0], &sides[i], i + 1, !mismatch);
-	buf_fini(&text);
+			put_ratio(on, &sides[0], &sides[i], i + 1, !mismatch);
 	return 0;
 }
 
@@ -161,14 +195,14 @@ static int write_json(struct catalog *c, const struct side *sides, size_t count,
 	return c->err->code ? -1 : 0;
 }
 
-int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, FILE *out)
+int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, const struct screen *on)
 {
 	struct side sides[COMPARE_MAX] = {0};
 	int rc = 0;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		rc = load(c, runs[i], &sides[i]);
 	if (rc == 0)
-		rc = json ? write_json(c, sides, count, out) : write_text(sides, count, out);
+		rc = json ? write_json(c, sides, count, on->out) : write_text(sides, count, on);
 	for (size_t i = 0; i < count; i++) {
 		cohort_fini(&sides[i].k);
 		view_fini(&sides[i].v);

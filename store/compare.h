@@ -2,14 +2,13 @@
 #ifndef KI_STORE_COMPARE_H
 #define KI_STORE_COMPARE_H
 
-#include <stdio.h>
-
+#include "store/screen.h"
 #include "store/view.h"
 
 enum { COMPARE_MAX = 8 };
-/* Writes aligned fields, those that differ marked; the first difference that makes the runs incomparable; the ratio of each
- * median to the first, with what the spreads allow to say: where [p20, p80] overlap, no change is claimed. */
-int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, FILE *out);
+/* Writes aligned fields, those that differ marked; the first difference that makes the runs incomparable; medians as bars, of
+ * runs that may be compared; the ratio of each median to the first, with what the spreads allow to say: where [p20, p80] overlap, no change is claimed. */
+int compare_runs(struct catalog *c, const uint32_t *runs, size_t count, bool json, const struct screen *on);
 
 /* Columns of view.h in the order in which a difference matters: the first of these that differs is why two runs cannot be compared. */
 extern const char *const compare_material[];

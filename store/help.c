@@ -35,7 +35,7 @@ static const struct text {
 	{"channel", "CHANNEL", "only what this channel published: committed, cutile, cutedsl, gh-pages", NULL},
 	{"from", "VERSION", "from this version, entry or commit on", NULL},
 	{"to", "VERSION", "up to this version, entry or commit", NULL},
-	{"ascii", NULL, "draw with ASCII alone", NULL},
+	{"ascii", NULL, "with ASCII alone, whatever the locale says", NULL},
 	{"measure", "N", "instead: how many change points N nights of shuffled series raise", NULL},
 	{"last", NULL, "the newest night, however long ago", NULL},
 	{"flagged", NULL, "runs with a flag that a rerun could settle", NULL},

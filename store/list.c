@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "core/when.h"
 #include "store/lineage.h"
+#include "store/plot.h"
 
 bool list_format_parse(const char *text, enum list_format *out)
 {
@@ -190,54 +192,114 @@ static int cohort_json(struct catalog *c, const struct cohort *k, FILE *out)
 	return c->err->code ? -1 : 0;
 }
 
-static int cohort_text(struct catalog *c, const struct cohort *k, FILE *out)
+enum { BAR_MIN = 4, BAR_MAX = 30, BEFORE_BAR = 33, MEDIAN_AT = 10 }; /* columns */
+
+static unsigned bar_width(const struct screen *on, const struct cohort *k)
+{
+	size_t taken = BEFORE_BAR;
+	for (size_t i = 0; i < k->count; i++) {
+		const struct case_parts *c = &k->members[i].c->parts;
+		size_t name = c->provider_title.len + (k->kernels > 1 ? c->kernel.len + 2 : 0);
+		taken = BEFORE_BAR + name > taken ? BEFORE_BAR + name : taken;
+	}
+	unsigned left = on->width > taken ? on->width - (unsigned)taken : 0;
+	return left < BAR_MIN ? BAR_MIN : left < BAR_MAX ? left : BAR_MAX;
+}
+
+/* Rank, median, ratio to the first, a bar, and who it is. */
+static void put_standing(const struct cohort *k, const struct member *m, const struct screen *on, struct buf *line)
+{
+	const struct case_parts *parts = &m->c->parts;
+	unsigned width = bar_width(on, k);
+	struct buf text = {0};
+	if (m->rank && k->kernels > 1)
+		buf_printf(line, "%3u %3u%s", m->rank, m->kernel_rank, m->tied ? "=" : " ");
+	else if (m->rank)
+		buf_printf(line, "    %3u%s", m->rank, m->tied ? "=" : " ");
+	else
+		buf_str(line, "      - ");
+	if (m->primary >= 0)
+		view_quantity(parts->metric, m->primary, &text);
+	plot_pad(line, text.data ? text.data : "-", -12);
+	buf_clear(&text);
+	if (m->rank && k->members[0].primary > 0) {
+		buf_printf(line, "  %6.2fx  ", (double)m->primary / (double)k->members[0].primary);
+		plot_bar((double)m->primary / (double)k->members[k->ranked - 1].primary, width, on->ascii, &text);
+	} else {
+		buf_printf(line, "  %7s  ", m->rank ? "" : unranked_code(m->unranked));
+	}
+	plot_pad(line, text.data ? text.data : "", (int)width);
+	buf_printf(line, "  %.*s", (int)parts->provider_title.len, parts->provider_title.data);
+	if (k->kernels > 1)
+		buf_printf(line, ", %.*s", (int)parts->kernel.len, parts->kernel.data);
+	buf_fini(&text);
+}
+
+/* What else the page of a group says of a run. */
+static void put_details(const struct view *v, struct buf *line)
+{
+	const struct member *m = v->m;
+	enum metric metric = m->c->parts.metric;
+	int64_t p20 = run_units(&m->row, metric, m->row.value_20), p80 = run_units(&m->row, metric, m->row.value_80);
+	struct slice version = view_label(v, "liger_version");
+	char observed[WHEN_TEXT + 1];
+	when_text(m->row.observed_ms, observed);
+	if (p20 >= 0 && p80 >= 0) {
+		view_quantity(metric, p20, line);
+		buf_str(line, " to ");
+		view_quantity(metric, p80, line);
+	} else {
+		buf_str(line, "no spread");
+	}
+	buf_printf(line, ", %.10s, %.*s%s%s", observed, (int)version.len, version.data, version.len ? ", " : "", view_evidence(v));
+}
+
+/* On a terminal two lines, the second with digits of the run that name it; else one, with the external id. */
+static void put_member(const struct view *v, const struct screen *on)
+{
+	struct buf line = {0}, details = {0};
+	char hex[DIGEST_HEX + 1];
+	put_standing(v->k, v->m, on, &line);
+	put_details(v, &details);
+	digest_hex(&v->m->row.digest, hex);
+	if (on->fitted) {
+		screen_line(on, MEDIAN_AT, line.data);
+		screen_printf(on, MEDIAN_AT, "%*s%s, %.12s", MEDIAN_AT, "", details.data, hex);
+	} else {
+		screen_printf(on, 0, "%s  %s  %s", line.data, details.data, v->external_id.data);
+	}
+	buf_fini(&line);
+	buf_fini(&details);
+}
+
+static int cohort_text(struct catalog *c, const struct cohort *k, const struct screen *on)
 {
 	struct view v = {0};
-	struct buf row = {0};
 	char key[DIGEST_TEXT + 1];
 	const struct case_parts *parts = &k->members[0].c->parts;
 	digest_text(&k->key, key);
-	fprintf(out, "%s\n%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s \xc2\xb7 %s\n%.*s\n", key, (int)parts->operation_title.len, parts->operation_title.data,
-		(int)parts->mode.len, parts->mode.data, (int)parts->gpu.len, parts->gpu.data, metric_name(parts->metric),
-		(int)parts->workload_label.len, parts->workload_label.data);
-	fprintf(out, "%zu runs, %zu ranked\n", k->count, k->ranked);
+	screen_line(on, 0, key);
+	screen_printf(on, 2, "%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s \xc2\xb7 %s", (int)parts->operation_title.len, parts->operation_title.data,
+		      (int)parts->mode.len, parts->mode.data, (int)parts->gpu.len, parts->gpu.data, metric_name(parts->metric));
+	screen_printf(on, 2, "%.*s", (int)parts->workload_label.len, parts->workload_label.data);
+	screen_printf(on, 2, "%zu runs, %zu ranked", k->count, k->ranked);
 	if (k->kernels > 1)
-		fprintf(out, "note: holds %zu kernels whose published contracts coincide; the second number ranks within the kernel\n", k->kernels);
-	fputc('\n', out);
-	for (size_t i = 0; i < k->count; i++) {
-		const struct member *m = &k->members[i];
-		if (view_fill(&v, c, k, m))
-			break;
-		buf_clear(&row);
-		if (m->primary >= 0)
-			view_quantity(parts->metric, m->primary, &row);
-		fprintf(out, "%4s", "");
-		if (m->rank && k->kernels > 1)
-			fprintf(out, "%3u %3u%s", m->rank, m->kernel_rank, m->tied ? "=" : " ");
-		else if (m->rank)
-			fprintf(out, "%3u%s", m->rank, m->tied ? "=" : " ");
-		else
-			fprintf(out, "  - ");
-		fprintf(out, "  %*s", 10 + (row.data && strstr(row.data, "\xc2\xb5") ? 1 : 0), row.data ? row.data : "-");
-		if (m->rank && k->members[0].primary > 0)
-			fprintf(out, "  %6.2fx", (double)m->primary / (double)k->members[0].primary);
-		else
-			fprintf(out, "  %7s", m->rank ? "" : unranked_code(m->unranked));
-		fprintf(out, "  %s\n", v.external_id.data);
-	}
+		screen_printf(on, 2, "note: holds %zu kernels whose published contracts coincide; the second number ranks within the kernel", k->kernels);
+	fputc('\n', on->out);
+	for (size_t i = 0; i < k->count && view_fill(&v, c, k, &k->members[i]) == 0; i++)
+		put_member(&v, on);
 	view_fini(&v);
-	buf_fini(&row);
 	return c->err->code ? -1 : 0;
 }
 
-int list_cohort(struct catalog *c, const struct digest *key, bool json, FILE *out)
+int list_cohort(struct catalog *c, const struct digest *key, bool json, const struct screen *on)
 {
 	struct cohort k;
 	int rc = cohort_load(c, key, &k);
 	if (rc == 0 && k.count == 0)
 		rc = err_set(c->err, ERR_NOTFOUND, "nothing was published under this comparison key");
 	else if (rc == 0)
-		rc = json ? cohort_json(c, &k, out) : cohort_text(c, &k, out);
+		rc = json ? cohort_json(c, &k, on->out) : cohort_text(c, &k, on);
 	cohort_fini(&k);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "store/listing.h"
+#include "store/screen.h"
 
 enum list_format { LIST_TABLE, LIST_TSV, LIST_CSV, LIST_JSON, LIST_JSONL };
 bool list_format_parse(const char *text, enum list_format *out);
@@ -19,7 +20,7 @@ struct list_options {
 };
 /* Writes the runs that match. tsv has no header line; csv has one. ERR_USAGE for an unknown column. */
 int list_runs(struct catalog *c, const struct list_options *options, FILE *out);
-/* Writes one cohort, best first, with the ratio to the first. */
-int list_cohort(struct catalog *c, const struct digest *key, bool json, FILE *out);
+/* Writes one cohort, best first, with the ratio to the first and bars as long as the medians. */
+int list_cohort(struct catalog *c, const struct digest *key, bool json, const struct screen *on);
 
 #endif

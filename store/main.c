@@ -1,6 +1,7 @@
 /* ki-store: publishes records into the catalog and answers questions about it. */
 #include <getopt.h>
 #include <lmdb.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +129,8 @@ static int read_cohort(struct catalog *c, struct options *o)
 			return -1;
 		key = of->cohort;
 	}
-	return list_cohort(c, &key, o->json, stdout);
+	struct screen on = screen_of(stdout, o->ascii);
+	return list_cohort(c, &key, o->json, &on);
 }
 
 static int verb_cohort(struct options *o, struct err *e)
@@ -138,11 +140,12 @@ static int verb_cohort(struct options *o, struct err *e)
 
 static int read_compare(struct catalog *c, struct options *o)
 {
+	struct screen on = screen_of(stdout, o->ascii);
 	uint32_t runs[COMPARE_MAX];
 	for (int i = 0; i < o->name_count; i++)
 		if (catalog_find_one(c, o->names[i], &runs[i]))
 			return -1;
-	return compare_runs(c, runs, (size_t)o->name_count, o->json, stdout);
+	return compare_runs(c, runs, (size_t)o->name_count, o->json, &on);
 }
 
 static int verb_compare(struct options *o, struct err *e)
@@ -380,10 +383,10 @@ static int verb_export(struct options *o, struct err *e)
 
 static const struct verb verbs[] = {
 	{"put", "", "publish the wire stream on standard input", "live dry-run", 0, 0, verb_put},
-	{"show", "RUN", "one run with all that is known of it, or any object by its digest", "", 1, 1, verb_show},
+	{"show", "RUN", "one run with all that is known of it, or any object by its digest", "ascii", 1, 1, verb_show},
 	{"list", "", "runs, by filter", FILTERS " format columns sort limit withdrawn", 0, 0, verb_list},
-	{"cohort", "KEY|RUN", "a comparison group, best first", "", 1, 1, verb_cohort},
-	{"compare", "RUN RUN…", "2 to 8 runs side by side", "", 2, COMPARE_MAX, verb_compare},
+	{"cohort", "KEY|RUN", "a comparison group, best first", "ascii", 1, 1, verb_cohort},
+	{"compare", "RUN RUN…", "2 to 8 runs side by side", "ascii", 2, COMPARE_MAX, verb_compare},
 	{"log", "", "publications, newest first", "events limit", 0, 0, verb_log},
 	{"history", "RUN", "publications that carried a run, its predecessor and successor", "", 1, 1, verb_history},
 	{"flags", "", "numbers that deserve doubt, and why", FILTERS " code limit", 0, 0, verb_flags},
@@ -597,6 +600,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct err e = {0}, flush = {0};
+	setlocale(LC_CTYPE, ""); /* for the character set of what people read alone */
 	file_hold_streams();
 	memory_hold();
 	umask(022); /* modes of files are ours to say */

@@ -73,7 +73,7 @@ static void put_caveats(const struct series_point *from, const struct series_poi
 	buf_fini(&text);
 }
 
-static void put_text(struct catalog *c, const struct series *s, const struct series_point *from, const struct series_point *to, FILE *out)
+static void put_text(struct catalog *c, const struct series *s, const struct series_point *from, const struct series_point *to, const struct screen *on)
 {
 	const struct case_parts *p = &s->of->parts;
 	enum claim claim = pair_claim(from, to);
@@ -91,7 +91,7 @@ static void put_text(struct catalog *c, const struct series *s, const struct ser
 		buf_str(&line, "; a single sample");
 	if (from && to)
 		put_caveats(from, to, &line);
-	fprintf(out, "%s\n", line.data);
+	screen_line(on, 4, line.data);
 	buf_fini(&line);
 	buf_fini(&name);
 }
@@ -116,19 +116,22 @@ static int put_json(struct catalog *c, const struct series *s, const struct seri
 	return rc;
 }
 
-static void put_counts(const size_t *counts, const char *from, const char *to, FILE *out)
+static void put_counts(const size_t *counts, const char *from, const char *to, const struct screen *on)
 {
-	fprintf(out, "\n%s to %s: %zu slower, %zu faster, %zu overlap", from, to, counts[CLAIM_SLOWER], counts[CLAIM_FASTER], counts[CLAIM_OVERLAP]);
+	struct buf line = {0};
+	buf_printf(&line, "%s to %s: %zu slower, %zu faster, %zu overlap", from, to, counts[CLAIM_SLOWER], counts[CLAIM_FASTER], counts[CLAIM_OVERLAP]);
 	if (counts[CLAIM_NO_SPREAD])
-		fprintf(out, ", %zu without a spread", counts[CLAIM_NO_SPREAD]);
+		buf_printf(&line, ", %zu without a spread", counts[CLAIM_NO_SPREAD]);
 	if (counts[CLAIM_ONLY_FROM])
-		fprintf(out, "; %zu only in %s", counts[CLAIM_ONLY_FROM], from);
+		buf_printf(&line, "; %zu only in %s", counts[CLAIM_ONLY_FROM], from);
 	if (counts[CLAIM_ONLY_TO])
-		fprintf(out, "; %zu only in %s", counts[CLAIM_ONLY_TO], to);
-	fputc('\n', out);
+		buf_printf(&line, "; %zu only in %s", counts[CLAIM_ONLY_TO], to);
+	screen_heading(on, line.data);
+	buf_fini(&line);
 }
 
-int pair_print(struct catalog *c, const struct series *const *series, size_t count, const char *from, const char *to, bool json, FILE *out)
+int pair_print(struct catalog *c, const struct series *const *series, size_t count, const char *from, const char *to, bool json,
+	       const struct screen *on)
 {
 	size_t counts[CLAIMS] = {0};
 	for (size_t i = 0; i < count; i++) {
@@ -136,8 +139,8 @@ int pair_print(struct catalog *c, const struct series *const *series, size_t cou
 		if (!a && !b)
 			continue;
 		if (!json)
-			put_text(c, series[i], a, b, out);
-		else if (put_json(c, series[i], a, b, out))
+			put_text(c, series[i], a, b, on);
+		else if (put_json(c, series[i], a, b, on->out))
 			return -1;
 		counts[pair_claim(a, b)]++;
 	}
@@ -146,6 +149,6 @@ int pair_print(struct catalog *c, const struct series *const *series, size_t cou
 		return err_set(c->err, ERR_NOTFOUND, "%s: no run of these series is of this release (a liger_version, a gh-pages entry, or a commit)",
 			       both + counts[CLAIM_ONLY_FROM] == 0 ? from : to);
 	if (!json)
-		put_counts(counts, from, to, out);
+		put_counts(counts, from, to, on);
 	return 0;
 }

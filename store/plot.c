@@ -2,36 +2,12 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-static bool names_utf8(void)
-{
-	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
-
-struct plot_style plot_style_of(FILE *out)
-{
-	struct plot_style s = {!names_utf8(), 80};
-	struct winsize size;
-	int fd = fileno(out);
-	if (fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
-		s.width = size.ws_col;
-	return s;
-}
+#include "store/screen.h"
 
 void plot_pad(struct buf *out, const char *text, int width)
 {
-	int columns = 0, wanted = abs(width);
-	for (const char *at = text; *at; at++)
-		columns += ((unsigned char)*at & 0xc0) != 0x80;
+	int columns = (int)screen_columns(text), wanted = abs(width);
 	if (width < 0)
 		for (; columns < wanted; columns++)
 			buf_char(out, ' ');
@@ -55,6 +31,28 @@ void plot_spark(const double *values, size_t count, bool ascii, struct buf *out)
 		int level = (int)((values[i] - low) / range * 7.999);
 		buf_str(out, ascii ? signs[level] : blocks[level]);
 	}
+}
+
+void plot_bar(double share, unsigned width, bool ascii, struct buf *out)
+{
+	static const char *const ends[] = {"", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c", "\xe2\x96\x8b", "\xe2\x96\x8a", "\xe2\x96\x89"};
+	unsigned eighths = (unsigned)lround(fmin(fmax(share, 0), 1) * width * 8);
+	if (ascii)
+		eighths = eighths < 8 ? 8 : (eighths + 4) / 8 * 8;
+	eighths = eighths ? eighths : 1;
+	for (; eighths >= 8; eighths -= 8)
+		buf_str(out, ascii ? "#" : "\xe2\x96\x88");
+	buf_str(out, ends[eighths]);
+}
+
+void plot_interval(double low, double middle, double high, unsigned width, bool ascii, struct buf *out)
+{
+	static const char *const drawn[] = {"\xe2\x94\x9c", "\xe2\x94\x80", "\xe2\x97\x8f", "\xe2\x94\xa4"}, *const plain[] = {"|", "-", "*", "|"};
+	const char *const *signs = ascii ? plain : drawn;
+	double share = high > low ? fmin(fmax((middle - low) / (high - low), 0), 1) : 0.5;
+	unsigned at = (unsigned)lround(share * (width - 1));
+	for (unsigned i = 0; i < width; i++)
+		buf_str(out, signs[i == at ? 2 : i == 0 ? 0 : i == width - 1 ? 3 : 1]);
 }
 
 /* ---- the chart ---- */

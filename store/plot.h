@@ -5,21 +5,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "core/arena.h"
 
-/* How a stream wants to be drawn on. */
+/* How a stream wants to be drawn on (screen.h knows). */
 struct plot_style {
 	bool ascii;     /* no character beyond 7 bits */
 	unsigned width; /* columns */
 };
-/* From the environment (LC_ALL, LC_CTYPE, LANG: ASCII unless the first that is set names UTF-8) and, for a terminal, its width;
- * 80 columns otherwise. */
-struct plot_style plot_style_of(FILE *out);
 
 /* Appends one character a value, low to high over the range of the values, but over 10 % at least, so that noise stays flat. */
 void plot_spark(const double *values, size_t count, bool ascii, struct buf *out);
+
+/* Appends a bar of so much of `width` columns, one at least, without spaces behind it. `share` is 0 to 1. */
+void plot_bar(double share, unsigned width, bool ascii, struct buf *out);
+/* Appends a line of `width` columns from `low` to `high` with `middle` where it lies between them. */
+void plot_interval(double low, double middle, double high, unsigned width, bool ascii, struct buf *out);
 
 struct plot_chart {
 	const double *values, *low, *high; /* `count` each; low and high NAN where there is no spread */

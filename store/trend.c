@@ -9,6 +9,7 @@
 #include "store/change.h"
 #include "store/pair.h"
 #include "store/plot.h"
+#include "store/screen.h"
 
 /* The series that were asked for, each with its changes. */
 struct chosen {
@@ -51,10 +52,10 @@ static bool same_group(const struct series *a, const struct series *b)
 	return a->slot == b->slot && slice_same(p->kernel, q->kernel) && slice_same(p->mode, q->mode) && slice_same(p->gpu, q->gpu);
 }
 
-static void put_heading(const struct catalog *c, const struct series *s, FILE *out)
+static void put_heading(const struct catalog *c, const struct series *s, const struct screen *on)
 {
 	const struct case_parts *p = &s->of->parts;
-	fprintf(out, "%.*s, %.*s, %.*s, %s\n", (int)p->kernel.len, p->kernel.data, (int)p->mode.len, p->mode.data, (int)p->gpu.len, p->gpu.data,
+	screen_printf(on, 2, "%.*s, %.*s, %.*s, %s", (int)p->kernel.len, p->kernel.data, (int)p->mode.len, p->mode.data, (int)p->gpu.len, p->gpu.data,
 		c->channels.items[s->slot].name);
 }
 
@@ -62,46 +63,67 @@ struct widths {
 	int key, provider, spark;
 };
 
-static void put_line(const struct change_list *l, const struct series *s, const struct widths *w, bool ascii, FILE *out)
+enum { MEDIAN = 11, KEY_MIN = 12 }; /* columns */
+
+static void add_width(struct widths *w, const struct series *s)
 {
-	struct buf line = {0}, text = {0};
+	const struct case_parts *p = &s->of->parts;
+	w->key = (int)p->case_key.len > w->key ? (int)p->case_key.len : w->key;
+	w->provider = (int)p->provider.len > w->provider ? (int)p->provider.len : w->provider;
+	w->spark = (int)s->count > w->spark ? (int)s->count : w->spark;
+}
+
+/* Keys give way first, then the older points. */
+static void fit_widths(struct widths *w, const struct screen *on)
+{
+	int room = (int)on->width - 2 - w->provider - 2 - MEDIAN - 2;
+	if (!on->fitted)
+		return;
+	if (w->spark > room - KEY_MIN)
+		w->spark = room - KEY_MIN > 1 ? room - KEY_MIN : 1;
+	if (w->key > room - w->spark)
+		w->key = room - w->spark > KEY_MIN ? room - w->spark : KEY_MIN;
+}
+
+static void put_line(const struct change_list *l, const struct series *s, const struct widths *w, const struct screen *on)
+{
+	struct buf line = {0}, text = {0}, key = {0};
 	double *logs = series_logs(s);
-	size_t count;
+	size_t count, shown = s->count < (size_t)w->spark ? s->count : (size_t)w->spark;
 	const struct change *h = change_of(l, s, &count);
+	buf_str(&line, "  ");
 	put_slice(&text, s->of->parts.case_key);
-	plot_pad(&line, text.data, w->key + 2);
+	screen_cut(on, text.data, (size_t)w->key, &key);
+	plot_pad(&line, key.data, w->key + 2);
 	buf_clear(&text);
 	put_slice(&text, s->of->parts.provider);
 	plot_pad(&line, text.data, w->provider + 2);
 	buf_clear(&text);
-	plot_spark(logs, s->count, ascii, &text);
+	plot_spark(logs + s->count - shown, shown, on->ascii, &text);
 	plot_pad(&line, text.data, w->spark);
 	buf_clear(&text);
 	view_quantity(METRIC_LATENCY, s->points[s->count - 1].median_ns, &text);
-	plot_pad(&line, text.data, -11);
+	plot_pad(&line, text.data, -MEDIAN);
 	for (size_t i = 0; i < count; i++) {
 		buf_str(&line, i ? "; " : "  ");
 		change_words(&h[i], &line);
 	}
-	fprintf(out, "  %s\n", line.data);
+	screen_line(on, 4, line.data);
 	free(logs);
+	buf_fini(&key);
 	buf_fini(&line);
 	buf_fini(&text);
 }
 
-static void put_many(struct catalog *c, const struct chosen *chosen, bool ascii, FILE *out)
+static void put_many(struct catalog *c, const struct chosen *chosen, const struct screen *on)
 {
 	struct widths w = {0};
 	const struct series *last = NULL;
 	size_t single = 0;
-	for (size_t i = 0; i < chosen->count; i++) {
-		const struct series *s = chosen->items[i];
-		if (s->count < 2)
-			continue;
-		w.key = (int)s->of->parts.case_key.len > w.key ? (int)s->of->parts.case_key.len : w.key;
-		w.provider = (int)s->of->parts.provider.len > w.provider ? (int)s->of->parts.provider.len : w.provider;
-		w.spark = (int)s->count > w.spark ? (int)s->count : w.spark;
-	}
+	for (size_t i = 0; i < chosen->count; i++)
+		if (chosen->items[i]->count >= 2)
+			add_width(&w, chosen->items[i]);
+	fit_widths(&w, on);
 	for (size_t i = 0; i < chosen->count; i++) {
 		const struct series *s = chosen->items[i];
 		if (s->count < 2) {
@@ -109,30 +131,32 @@ static void put_many(struct catalog *c, const struct chosen *chosen, bool ascii,
 			continue;
 		}
 		if (!last || !same_group(last, s)) {
-			fputs(last ? "\n" : "", out);
-			put_heading(c, s, out);
+			fputs(last ? "\n" : "", on->out);
+			put_heading(c, s, on);
 		}
-		put_line(chosen->changes, s, &w, ascii, out);
+		put_line(chosen->changes, s, &w, on);
 		last = s;
 	}
+	if (single && last)
+		fputc('\n', on->out);
 	if (single)
-		fprintf(out, "%s%zu series of one point are not shown; --case or --json shows them\n", last ? "\n" : "", single);
+		screen_printf(on, 2, "%zu series of one point are not shown; --case or --json shows them", single);
 }
 
 /* ---- one series ---- */
 
-static void put_point(const struct series_point *p, bool caveats, FILE *out)
+static void put_point(const struct series_point *p, bool caveats, const struct screen *on)
 {
 	struct buf line = {0}, text = {0};
 	char observed[WHEN_TEXT + 1];
 	when_text(p->observed_ms, observed);
 	buf_printf(&line, "  %-14.*s  %-8.*s  %.10s %.5s", release_name_length(p->release), p->release->identity, (int)p->version.len, p->version.data, observed, observed + 11);
 	view_quantity(METRIC_LATENCY, p->median_ns, &text);
-	plot_pad(&line, text.data, -11);
+	plot_pad(&line, text.data, -MEDIAN);
 	if (p->p20_ns >= 0 && p->p80_ns >= 0) {
 		buf_clear(&text);
 		view_quantity(METRIC_LATENCY, p->p20_ns, &text);
-		plot_pad(&line, text.data, -11);
+		plot_pad(&line, text.data, -MEDIAN);
 		buf_str(&line, " - ");
 		buf_clear(&text);
 		view_quantity(METRIC_LATENCY, p->p80_ns, &text);
@@ -140,7 +164,7 @@ static void put_point(const struct series_point *p, bool caveats, FILE *out)
 	}
 	if (caveats && p->caveats.len)
 		buf_printf(&line, "  %.*s", (int)p->caveats.len, p->caveats.data);
-	fprintf(out, "%s\n", line.data);
+	screen_line(on, 18, line.data);
 	buf_fini(&line);
 	buf_fini(&text);
 }
@@ -150,7 +174,7 @@ static void label_log(double value, struct buf *out)
 	view_quantity(METRIC_LATENCY, llround(exp(value)), out);
 }
 
-static void put_chart(const struct series *s, const struct change *changes, size_t count, struct plot_style style, FILE *out)
+static void put_chart(const struct series *s, const struct change *changes, size_t count, const struct screen *on)
 {
 	double *logs = series_logs(s), *low = xcalloc(s->count, sizeof *low), *high = xcalloc(s->count, sizeof *high);
 	bool *marks = xcalloc(s->count, sizeof *marks);
@@ -162,9 +186,10 @@ static void put_chart(const struct series *s, const struct change *changes, size
 	}
 	for (size_t i = 0; i < count; i++)
 		marks[changes[i].split] = true;
-	struct plot_chart chart = {logs, low, high, s->count, marks, label_log, style};
+	struct plot_chart chart = {logs, low, high, s->count, marks, label_log, {on->ascii, on->width}};
 	plot_chart(&chart, &text);
-	fprintf(out, "\n%s", text.data ? text.data : "");
+	fputc('\n', on->out);
+	screen_block(on, text.data ? text.data : "");
 	free(logs);
 	free(low);
 	free(high);
@@ -172,28 +197,28 @@ static void put_chart(const struct series *s, const struct change *changes, size
 	buf_fini(&text);
 }
 
-static void put_one(struct catalog *c, const struct series *s, const struct change_list *l, struct plot_style style, FILE *out)
+static void put_one(struct catalog *c, const struct series *s, const struct change_list *l, const struct screen *on)
 {
 	const struct case_parts *p = &s->of->parts;
 	size_t count, next = 0;
 	const struct change *changes = change_of(l, s, &count);
 	bool alike = series_caveats_alike(s);
-	put_heading(c, s, out);
-	fprintf(out, "%.*s, %.*s\n", (int)p->provider.len, p->provider.data, (int)p->workload_label.len, p->workload_label.data);
+	put_heading(c, s, on);
+	screen_printf(on, 2, "%.*s, %.*s", (int)p->provider.len, p->provider.data, (int)p->workload_label.len, p->workload_label.data);
 	if (alike && s->points[0].caveats.len)
-		fprintf(out, "caveats: %.*s\n", (int)s->points[0].caveats.len, s->points[0].caveats.data);
-	fputc('\n', out);
+		screen_printf(on, 2, "caveats: %.*s", (int)s->points[0].caveats.len, s->points[0].caveats.data);
+	fputc('\n', on->out);
 	for (size_t i = 0; i < s->count; i++) {
 		if (next < count && changes[next].split == i) {
 			struct buf text = {0};
 			change_words(&changes[next], &text);
-			fprintf(out, "  -- %s, p %.2g, q %.2g\n", text.data, changes[next].p, changes[next].q);
+			screen_printf(on, 5, "  -- %s, p %.2g, q %.2g", text.data, changes[next].p, changes[next].q);
 			buf_fini(&text);
 			next++;
 		}
-		put_point(&s->points[i], !alike, out);
+		put_point(&s->points[i], !alike, on);
 	}
-	put_chart(s, changes, count, style, out);
+	put_chart(s, changes, count, on);
 }
 
 /* ---- JSON ---- */
@@ -255,19 +280,18 @@ static int put_measure(struct catalog *c, const struct trend_options *o, FILE *o
 
 static int print_chosen(struct catalog *c, const struct chosen *chosen, const struct trend_options *o, FILE *out)
 {
-	struct plot_style style = plot_style_of(out);
+	struct screen on = screen_of(out, o->ascii);
 	int rc = 0;
-	style.ascii = style.ascii || o->ascii;
 	if (chosen->count == 0)
 		return err_set(c->err, ERR_NOTFOUND, "no latency of %s passes the filter", o->filter.kernel ? o->filter.kernel : "any kernel");
 	if (o->from)
-		return pair_print(c, chosen->items, chosen->count, o->from, o->to, o->json, out);
+		return pair_print(c, chosen->items, chosen->count, o->from, o->to, o->json, &on);
 	for (size_t i = 0; o->json && i < chosen->count && rc == 0; i++)
 		rc = put_json(c, chosen->items[i], chosen->changes, out);
 	if (!o->json && chosen->count == 1)
-		put_one(c, chosen->items[0], chosen->changes, style, out);
+		put_one(c, chosen->items[0], chosen->changes, &on);
 	else if (!o->json)
-		put_many(c, chosen, style.ascii, out);
+		put_many(c, chosen, &on);
 	return rc;
 }
 

@@ -12,7 +12,7 @@ struct trend_options {
 	const char *text;     /* --case: part of the case key or of the workload label; NULL for any */
 	const char *from, *to; /* both: compare two releases, each a liger_version, a gh-pages entry or a commit (7 digits do) */
 	bool json;            /* one canonical object a line */
-	bool ascii;           /* draw with 7-bit characters, whatever the locale says */
+	bool ascii;           /* show 7-bit characters alone, whatever the locale says */
 	unsigned measure;     /* --measure N: what the method does to N nights of shuffled series, instead of any series */
 };
 
