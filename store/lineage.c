@@ -81,8 +81,12 @@ bool lineage_withdrawn(const struct lineage *l, const struct member *m)
 
 /* ---- one run's history ---- */
 
-/* The run that `m` superseded: the latest of those whose successor it is. */
-static const struct member *predecessor(const struct cohort *k, const struct member *m)
+const char *lineage_state(const struct lineage *l, const struct member *m)
+{
+	return m->unranked == UNRANKED_RETRACTED ? "retracted" : m->superseded ? "superseded" : lineage_withdrawn(l, m) ? "withdrawn" : "current";
+}
+
+const struct member *lineage_predecessor(const struct cohort *k, const struct member *m)
 {
 	const struct member *best = NULL;
 	for (size_t i = 0; i < k->count; i++) {
@@ -120,10 +124,9 @@ static json_t *history_json(struct catalog *c, const struct cohort *k, const str
 		json_decref(p);
 	}
 	free(carriers);
-	const char *state = m->unranked == UNRANKED_RETRACTED ? "retracted" : m->superseded ? "superseded" : lineage_withdrawn(l, m) ? "withdrawn" : "current";
 	const struct member *successor = m->superseded ? cohort_member(k, m->successor) : NULL;
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "run", lineage_run_json(c, m), "state", state, "publications", publications, "predecessor",
-			 lineage_run_json(c, predecessor(k, m)), "successor", lineage_run_json(c, successor), "corrections", correction_of(c, &m->row.digest));
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "run", lineage_run_json(c, m), "state", lineage_state(l, m), "publications", publications, "predecessor",
+			 lineage_run_json(c, lineage_predecessor(k, m)), "successor", lineage_run_json(c, successor), "corrections", correction_of(c, &m->row.digest));
 }
 
 static void print_run_line(const char *name, const json_t *run, const char *unit, FILE *out)

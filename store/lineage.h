@@ -22,6 +22,11 @@ void lineage_fini(struct lineage *l);
  * superseded it: upstream took the row back without a successor. It stays ranked. */
 bool lineage_withdrawn(const struct lineage *l, const struct member *m);
 
+/* `retracted`, `superseded`, `withdrawn` or `current`. */
+const char *lineage_state(const struct lineage *l, const struct member *m);
+/* The run that `m` superseded, the latest of those whose successor it is; NULL when it superseded none. */
+const struct member *lineage_predecessor(const struct cohort *k, const struct member *m);
+
 /* Publications, predecessor, successor and state of one run. */
 int lineage_history(struct catalog *c, uint32_t run, bool json, FILE *out);
 /* {run, externalId, value}, or null for no member. The caller owns it. */

@@ -91,7 +91,14 @@ static int read_show(struct catalog *c, struct options *o)
 		return show_object(c, &d, stdout);
 	if (catalog_find_one(c, name, &run))
 		return -1;
-	return o->json ? show_json(c, run, stdout) : show_text(c, run, stdout);
+	if (o->json)
+		return show_json(c, run, stdout);
+	struct arena a = {0};
+	struct err no_config = {0}; /* a record is read without it too */
+	struct screen on = screen_of(stdout, o->ascii);
+	int rc = show_text(c, run, home_config(&a, o->config, &no_config), &on);
+	arena_fini(&a);
+	return rc;
 }
 
 static int verb_show(struct options *o, struct err *e)

@@ -64,7 +64,7 @@ static void put_ascii(struct buf *out, const char *text)
 {
 	static const struct {
 		const char *character, *words;
-	} known[] = {{"\xc2\xb5", "u"}, {"\xc2\xb7", "-"}, {"\xc3\x97", "x"}, {"\xe2\x80\x93", "-"}, {"\xe2\x80\x94", "-"}, {"\xe2\x80\xa6", "..."}};
+	} known[] = {{"\xc2\xb5", "u"}, {"\xc2\xb7", "|"}, {"\xc3\x97", "x"}, {"\xe2\x80\x93", "-"}, {"\xe2\x80\x94", "-"}, {"\xe2\x80\xa6", "..."}};
 	for (size_t len; *text; text += len) {
 		const char *words = "?";
 		len = next_character(text);
@@ -108,12 +108,15 @@ static void put_piece(FILE *out, size_t indent, const char *text, size_t len)
 static void wrap(const struct screen *s, size_t hang, const char *text)
 {
 	size_t indent = 0;
-	hang = hang < s->width / 2 ? hang : HANG_MIN;
+	if (hang > s->width / 2)
+		hang = HANG_MIN;
 	while (s->fitted && screen_columns(text) > s->width - indent) {
 		size_t len = break_of(text, s->width - indent, s->width - hang);
 		put_piece(s->out, indent, text, len);
 		text += len + strspn(text + len, " ");
-		indent = strcspn(text, " ") > s->width - hang ? HANG_MIN : hang;
+		if (strcspn(text, " ") > s->width - hang)
+			hang = HANG_MIN; /* a digest, say; and so to the end of the line */
+		indent = hang;
 	}
 	put_piece(s->out, indent, text, strlen(text));
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "core/text.h"
 #include "core/when.h"
-#include "store/correction.h"
-#include "store/link.h"
-#include "store/whole.h"
+#include "store/compare.h"
+#include "store/plot.h"
+#include "store/show_evidence.h"
+#include "store/site_html.h"
 
 /* A run, its cohort, and the cache that holds what it cites. */
 struct shown {
@@ -40,28 +40,16 @@ static void unload(struct shown *s)
 
 /* ---- text ---- */
 
-static void line(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void line(FILE *out, const char *name, const char *format, ...)
+static void slice_field(const struct screen *on, const char *name, struct slice s)
 {
-	va_list args;
-	va_start(args, format);
-	fprintf(out, "  %-16s ", name);
-	vfprintf(out, format, args);
-	fputc('\n', out);
-	va_end(args);
+	screen_field(on, name, "%.*s", (int)s.len, s.data);
 }
 
-static void slice_line(FILE *out, const char *name, struct slice s)
-{
-	line(out, name, "%.*s", (int)s.len, s.data);
-}
-
-static void digest_line(FILE *out, const char *name, const struct digest *d)
+static void digest_field(const struct screen *on, const char *name, const struct digest *d)
 {
 	char text[DIGEST_TEXT + 1];
 	digest_text(d, text);
-	line(out, name, "%s", text);
+	screen_field(on, name, "%s", text);
 }
 
 static const char *text_at(const json_t *object, const char *name)
@@ -75,33 +63,66 @@ static const json_t *spec(const json_t *body)
 	return json_object_get(body, "spec");
 }
 
-static void show_head(struct whole *w, FILE *out)
+enum { INTERVAL = 30, LEAF = 32 }; /* columns */
+
+static void put_leaf(void *context, const char *name, struct slice text)
+{
+	screen_printf(context, LEAF, "  %-*s %.*s", LEAF - 3, name, (int)text.len, text.data);
+}
+
+/* All leaves of a JSON tree. */
+static void put_leaves(const struct screen *on, const char *name, const json_t *value)
+{
+	struct screen context = *on;
+	html_leaves(name, value, put_leaf, &context);
+}
+
+static void put_head(struct whole *w, const struct screen *on)
 {
 	const struct case_parts *c = w->parts;
-	fprintf(out, "%.*s\n", (int)w->v.external_id.len, w->v.external_id.data);
-	fprintf(out, "%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s\n", (int)c->operation_title.len, c->operation_title.data, (int)c->provider.len, c->provider.data,
-		(int)c->mode.len, c->mode.data);
-	fprintf(out, "%.*s\n\n", (int)c->workload_label.len, c->workload_label.data);
-	line(out, "status", "%s", w->v.m->row.flags & RUN_FAILED ? "failed" : "passed");
-	line(out, "evidence", "%s", view_evidence(&w->v));
-	digest_line(out, "run", &w->v.m->row.digest);
+	screen_line(on, 2, w->v.external_id.data);
+	screen_printf(on, 2, "%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s", (int)c->operation_title.len, c->operation_title.data, (int)c->provider.len, c->provider.data,
+		      (int)c->mode.len, c->mode.data);
+	screen_printf(on, 2, "%.*s", (int)c->workload_label.len, c->workload_label.data);
+	fputc('\n', on->out);
+	screen_field(on, "status", "%s", w->v.m->row.flags & RUN_FAILED ? "failed" : "passed");
+	screen_field(on, "evidence", "%s", view_evidence(&w->v));
+	digest_field(on, "run", &w->v.m->row.digest);
 }
 
-static void quantity_line(struct whole *w, FILE *out, const char *name, double value)
+/* ---- measurement and comparison ---- */
+
+static int64_t units(const struct whole *w, double value)
 {
-	struct buf text = {0};
-	int64_t units = run_units(&w->v.m->row, w->parts->metric, value);
-	const char *unit = w->parts->metric == METRIC_LATENCY ? "ns" : "bytes";
-	if (units >= 0) {
-		view_quantity(w->parts->metric, units, &text);
-		line(out, name, "%-12s %lld %s", text.data, (long long)units, unit);
+	return run_units(&w->v.m->row, w->parts->metric, value);
+}
+
+static void put_quantity(struct whole *w, const struct screen *on, const char *name, double value)
+{
+	struct buf text = {0}, padded = {0};
+	if (units(w, value) >= 0) {
+		view_quantity(w->parts->metric, units(w, value), &text);
+		plot_pad(&padded, text.data, 12);
+		screen_field(on, name, "%s %lld %s", padded.data, (long long)units(w, value), w->parts->metric == METRIC_LATENCY ? "ns" : "bytes");
 	} else {
-		line(out, name, "not published");
+		screen_field(on, name, "not published");
 	}
 	buf_fini(&text);
+	buf_fini(&padded);
 }
 
-static void show_source_values(struct whole *w, FILE *out)
+static void put_spread(struct whole *w, const struct screen *on)
+{
+	int64_t p20 = units(w, w->v.m->row.value_20), p80 = units(w, w->v.m->row.value_80), median = w->v.m->primary;
+	struct buf drawn = {0};
+	if (p20 < 0 || p80 < p20 || median <= 0)
+		return;
+	plot_interval((double)p20, (double)median, (double)p80, INTERVAL, on->ascii, &drawn);
+	screen_field(on, "p20 to p80", "%s  %.2f %%", drawn.data, 100 * (double)(p80 - p20) / (double)median);
+	buf_fini(&drawn);
+}
+
+static void put_source_values(struct whole *w, const struct screen *on)
 {
 	const struct run_row *row = &w->v.m->row;
 	char p20[JSON_NUMBER_MAX] = "\xe2\x80\x94", p50[JSON_NUMBER_MAX], p80[JSON_NUMBER_MAX] = "\xe2\x80\x94";
@@ -113,212 +134,202 @@ static void show_source_values(struct whole *w, FILE *out)
 		json_number(row->value_20, p20);
 	if (!isnan(row->value_80))
 		json_number(row->value_80, p80);
-	line(out, "as published", "%s_20 %s \xc2\xb7 %s_50 %s \xc2\xb7 %s_80 %s", unit, p20, unit, p50, unit, p80);
+	screen_field(on, "as published", "%s_20 %s \xc2\xb7 %s_50 %s \xc2\xb7 %s_80 %s", unit, p20, unit, p50, unit, p80);
 }
 
-static void show_measurement(struct whole *w, FILE *out)
+static void put_measurement(struct whole *w, const struct screen *on)
 {
 	char observed[WHEN_TEXT + 1];
 	when_text(w->v.m->row.observed_ms, observed);
-	fprintf(out, "\nMeasurement (%s)\n", metric_name(w->parts->metric));
-	quantity_line(w, out, "median", w->v.m->row.value_50);
-	quantity_line(w, out, "p20", w->v.m->row.value_20);
-	quantity_line(w, out, "p80", w->v.m->row.value_80);
-	show_source_values(w, out);
-	line(out, "observed", "%s", observed);
+	fputc('\n', on->out);
+	screen_printf(on, 0, "Measurement (%s)", metric_name(w->parts->metric));
+	put_quantity(w, on, "median", w->v.m->row.value_50);
+	put_quantity(w, on, "p20", w->v.m->row.value_20);
+	put_quantity(w, on, "p80", w->v.m->row.value_80);
+	put_spread(w, on);
+	put_source_values(w, on);
+	screen_field(on, "observed", "%s", observed);
 }
 
-static void show_rank(struct whole *w, FILE *out)
+static void put_against_first(struct whole *w, const struct screen *on)
+{
+	const struct member *m = w->v.m, *first = w->v.k->members;
+	char one[DIGEST_HEX + 1], other[DIGEST_HEX + 1];
+	if (!w->v.k->ranked || first->run == m->run || m->primary < 0 || first->primary <= 0)
+		return;
+	digest_hex(&first->row.digest, one);
+	digest_hex(&m->row.digest, other);
+	screen_field(on, "against #1", "%.4gx its median, %.*s; %s", (double)m->primary / (double)first->primary, (int)first->c->parts.provider_title.len,
+		     first->c->parts.provider_title.data, compare_claim_words(first, m));
+	screen_field(on, "", "ki compare %.12s %.12s", one, other);
+}
+
+/* How to see the case over time, where there is more than one run of it. */
+static void put_trend(struct whole *w, const struct screen *on)
+{
+	const struct case_parts *c = w->parts;
+	size_t points = 0;
+	struct buf gpu = {0};
+	for (size_t i = 0; i < w->v.k->count; i++)
+		points += w->v.k->members[i].c == w->v.m->c;
+	if (points < 2 || c->metric != METRIC_LATENCY)
+		return;
+	catalog_kebab(c->gpu, &gpu);
+	screen_field(on, "trend", "ki trend %.*s --mode %.*s --provider %.*s --gpu %s --case %.*s", (int)c->kernel.len, c->kernel.data, (int)c->mode.len,
+		     c->mode.data, (int)c->provider.len, c->provider.data, gpu.data, (int)c->case_key.len, c->case_key.data);
+	buf_fini(&gpu);
+}
+
+static void put_comparison(struct whole *w, const struct screen *on)
 {
 	const struct member *m = w->v.m;
-	fprintf(out, "\nComparison\n");
-	digest_line(out, "comparison key", &w->v.k->key);
+	screen_heading(on, "Comparison");
+	digest_field(on, "comparison key", &w->v.k->key);
 	if (m->rank)
-		line(out, "rank", "%u of %zu%s in its comparison group", m->rank, w->v.k->ranked, m->tied ? ", tied," : "");
+		screen_field(on, "rank", "%u of %zu%s in its comparison group", m->rank, w->v.k->ranked, m->tied ? ", tied," : "");
 	else
-		line(out, "rank", "none: %s", unranked_code(m->unranked));
-	line(out, "kind", "%s", m->row.flags & RUN_WHOLE ? "strict exact comparison" : "source-native comparison");
+		screen_field(on, "rank", "none: %s", unranked_code(m->unranked));
+	screen_field(on, "kind", "%s", m->row.flags & RUN_WHOLE ? "strict exact comparison" : "source-native comparison");
 	if (w->v.k->kernels > 1) {
-		line(out, "note", "the group holds %zu kernels whose published contracts coincide", w->v.k->kernels);
+		screen_field(on, "note", "the group holds %zu kernels whose published contracts coincide", w->v.k->kernels);
 		if (m->rank)
-			line(out, "within kernel", "rank %u", m->kernel_rank);
+			screen_field(on, "within kernel", "rank %u", m->kernel_rank);
 	}
-	if (m->superseded) {
-		struct run_row next;
-		if (catalog_run(w->c, m->successor, &next) == 0)
-			digest_line(out, "superseded by", &next.digest);
-	}
+	put_against_first(w, on);
+	put_trend(w, on);
 }
 
-static double number_at(const json_t *o, const char *name)
-{
-	return json_number_value(json_object_get(o, name));
-}
+/* ---- what was run ---- */
 
-static void show_times(const json_t *link, FILE *out)
+static void put_identity(struct whole *w, const struct screen *on)
 {
-	const json_t *device = json_object_get(link, "t_dev_ns"), *source = json_object_get(link, "t_src_ns"), *floor = json_object_get(link, "floor");
-	if (!device)
-		return;
-	line(out, "", "device time %.0f ns (p20 %.0f, p80 %.0f, %lld samples), source protocol %.0f ns, host %.0f ns, rho %.2f", number_at(device, "median"),
-	     number_at(device, "p20"), number_at(device, "p80"), (long long)json_integer_value(json_object_get(device, "samples")),
-	     number_at(source, "median"), number_at(link, "h_ns"), number_at(link, "rho"));
-	if (number_at(floor, "bytes") > 0)
-		line(out, "", "%.0f bytes, %.0f flops at least; %.0f GB/s achieved, %.0f %% of measured copy bandwidth", number_at(floor, "bytes"),
-		     number_at(floor, "flops"), number_at(floor, "gbps"), 100 * number_at(floor, "copy_share"));
-}
-
-/* What reruns say of this record, or what this rerun says of another. */
-static void show_reruns(struct whole *w, FILE *out)
-{
-	char run[DIGEST_TEXT + 1];
-	size_t i;
-	json_t *link, *links = link_of(w->c, &w->v.m->row.digest);
-	digest_text(&w->v.m->row.digest, run);
-	const char *verdict = link_verdict(links, run);
-	if (json_array_size(links))
-		fprintf(out, "\nReruns\n");
-	if (verdict)
-		line(out, "verdict", "%s", verdict);
-	json_array_foreach(links, i, link) {
-		bool subject = strcmp(text_at(link, "subject"), run) == 0;
-		line(out, subject ? "rerun" : "rerun of", "%s", text_at(link, subject ? "rerun" : "subject"));
-		line(out, "", "%s runner, %s, %s class, %s by %s, batch %s", text_at(link, "runner"), text_at(link, "status"), text_at(link, "class"),
-		     text_at(link, "verdict"), text_at(link, "policy"), text_at(link, "batch"));
-		show_times(link, out);
-	}
-	json_decref(links);
-}
-
-/* What people have signed about this record. */
-static void show_corrections(struct whole *w, FILE *out)
-{
-	size_t i;
-	json_t *entry, *corrections = correction_of(w->c, &w->v.m->row.digest);
-	if (json_array_size(corrections))
-		fprintf(out, "\nCorrections and notes\n");
-	json_array_foreach(corrections, i, entry) {
-		const char *words = json_text_of(entry, *json_text_of(entry, "text") ? "text" : "reason"), *code = json_text_of(entry, "code");
-		const char *type = json_text_of(entry, "type");
-		struct buf text = {0};
-		text_put_printable(&text, words, strlen(words));
-		line(out, strcmp(type, "retract") == 0 ? "retracted" : type, "%s%s%s%s", code, *code ? ": " : "", text.data ? text.data : "",
-		     json_is_true(json_object_get(entry, "undone")) ? " (undone)" : "");
-		line(out, "", "entry %.15s, %.10s, key %.16s%s%.15s", json_text_of(entry, "id") + strlen("sha256:"), json_text_of(entry, "at"), json_text_of(entry, "key"),
-		     *json_text_of(entry, "entry") ? ", of entry " : "",
-		     *json_text_of(entry, "entry") ? json_text_of(entry, "entry") + strlen("sha256:") : "");
-		buf_fini(&text);
-	}
-	json_decref(corrections);
-}
-
-static void show_identity(struct whole *w, FILE *out)
-{
-	const json_t *revision = json_object_get(spec(w->implementation), "projectRevision"), *licence = json_object_get(spec(w->implementation), "licensing");
+	const json_t *of = spec(w->implementation), *revision = json_object_get(of, "projectRevision");
 	const char *version = json_string_value(json_object_get(revision, "version")), *commit = json_string_value(json_object_get(revision, "commit"));
-	fprintf(out, "\nIdentity\n");
-	digest_line(out, "implementation", &w->parts->implementation);
-	slice_line(out, "provider", w->parts->provider_title);
-	line(out, "project", "%s (%s)", text_at(spec(w->project), "name"), text_at(spec(w->project), "repository"));
-	line(out, "revision", "%s", version ? version : commit ? commit : "unknown");
-	line(out, "language", "%s", text_at(json_object_get(spec(w->implementation), "callable"), "language"));
-	line(out, "licence", "declared %s, concluded %s", text_at(licence, "declared"), text_at(licence, "concluded"));
-	digest_line(out, "operation", &w->parts->operation);
-	digest_line(out, "workload", &w->parts->workload);
-	digest_line(out, "protocol", &w->parts->protocol);
-	digest_line(out, "environment", &w->parts->environment);
+	screen_heading(on, "Identity");
+	digest_field(on, "implementation", &w->parts->implementation);
+	slice_field(on, "provider", w->parts->provider_title);
+	screen_field(on, "project", "%s (%s)", text_at(spec(w->project), "name"), text_at(spec(w->project), "repository"));
+	screen_field(on, "revision", "%s", version ? version : commit ? commit : "unknown");
+	put_leaves(on, "callable", json_object_get(of, "callable"));
+	put_leaves(on, "licensing", json_object_get(of, "licensing"));
+	digest_field(on, "operation", &w->parts->operation);
+	digest_field(on, "workload", &w->parts->workload);
+	digest_field(on, "protocol", &w->parts->protocol);
+	digest_field(on, "environment", &w->parts->environment);
+	if (w->v.m->row.flags & RUN_WHOLE)
+		screen_field(on, "source", "controlled rerun");
+	else
+		slice_field(on, "source benchmark", w->parts->benchmark);
 }
 
-static void put_shape(const json_t *tensor, struct buf *out)
+static void put_correctness(struct whole *w, const json_t *manifest, const struct screen *on)
 {
+	const json_t *policy = json_object_get(spec(w->workload), "correctness"), *result = json_object_get(spec(manifest), "correctness");
+	screen_heading(on, "Correctness");
+	put_leaves(on, "policy", policy);
+	if (result)
+		put_leaves(on, "result", result);
+	else if (strcmp(json_text_of(policy, "comparator"), "not_asserted") == 0)
+		screen_line(on, 2, "  Marked passed by the source; the correctness policy was not published.");
+}
+
+static void put_tensor(const struct screen *on, const char *role, const char *name, const json_t *tensor)
+{
+	struct buf shape = {0};
 	size_t i;
 	json_t *size;
-	buf_printf(out, "%s [", text_at(tensor, "dtype"));
 	json_array_foreach(json_object_get(tensor, "shape"), i, size)
-		buf_printf(out, "%s%lld", i ? ", " : "", (long long)json_integer_value(size));
-	buf_str(out, "]");
+		buf_printf(&shape, "%s%lld", i ? ", " : "", (long long)json_integer_value(size));
+	screen_field(on, role, "%s %s [%s]", name, text_at(tensor, "dtype"), shape.data ? shape.data : "");
+	buf_fini(&shape);
 }
 
-static void show_workload(struct whole *w, FILE *out)
+static void put_workload(struct whole *w, const struct screen *on)
 {
 	const json_t *s = spec(w->workload);
-	struct buf text = {0};
 	const char *name;
 	json_t *value;
-	fprintf(out, "\nWorkload\n");
-	line(out, "operation", "%.*s (%.*s)", (int)w->parts->operation_title.len, w->parts->operation_title.data,
-	     (int)w->parts->operation_slug.len, w->parts->operation_slug.data);
-	line(out, "case", "%.*s", (int)w->parts->case_key.len, w->parts->case_key.data);
+	size_t i;
+	char number[JSON_NUMBER_MAX];
+	screen_heading(on, "Workload");
+	screen_field(on, "operation", "%.*s (%.*s), family %s", (int)w->parts->operation_title.len, w->parts->operation_title.data,
+		     (int)w->parts->operation_slug.len, w->parts->operation_slug.data, text_at(spec(w->operation), "family"));
+	slice_field(on, "case", w->parts->case_key);
 	json_object_foreach(json_object_get(s, "axes"), name, value)
-		line(out, "axis", "%s = %lld", name, (long long)json_integer_value(value));
-	json_object_foreach(json_object_get(s, "tensors"), name, value) {
-		buf_clear(&text);
-		put_shape(value, &text);
-		line(out, "tensor", "%s %s", name, text.data);
-	}
+		screen_field(on, "axis", "%s = %lld", name, (long long)json_integer_value(value));
+	json_object_foreach(json_object_get(s, "tensors"), name, value)
+		put_tensor(on, "input", name, value);
+	json_array_foreach(json_object_get(spec(w->operation), "outputs"), i, value)
+		put_tensor(on, "output", json_text_of(value, "name"), json_object_get(value, "tensor"));
 	json_object_foreach(json_object_get(s, "scalars"), name, value) {
-		buf_clear(&text);
-		json_put_number(&text, json_number_value(json_object_get(value, "value")));
-		line(out, "scalar", "%s = %s (%s)", name, text.data, text_at(value, "dtype"));
+		json_number(json_number_value(json_object_get(value, "value")), number);
+		screen_field(on, "scalar", "%s = %s (%s)", name, number, text_at(value, "dtype"));
 	}
-	line(out, "correctness", "%s", text_at(json_object_get(s, "correctness"), "comparator"));
-	if (strcmp(text_at(json_object_get(s, "correctness"), "comparator"), "not_asserted") == 0)
-		line(out, "", "marked passed by the source; the correctness policy was not published");
-	buf_fini(&text);
+	screen_field(on, "source row", "kernel %.*s, %.*s = %.*s, config %.*s", (int)w->parts->kernel.len, w->parts->kernel.data, (int)w->parts->x_name.len,
+		     w->parts->x_name.data, (int)w->parts->x_value.len, w->parts->x_value.data, (int)w->parts->config.len, w->parts->config.data);
 }
 
-static void show_protocol(struct whole *w, FILE *out)
+static void put_measured(const struct screen *on, const char *metric, const char *statistic, const json_t *value, const char *unit)
 {
-	const json_t *s = spec(w->protocol), *hardware = json_object_get(spec(w->environment), "hardware");
-	fprintf(out, "\nProtocol and environment\n");
-	line(out, "harness", "%s", text_at(json_object_get(s, "harness"), "name"));
-	line(out, "timer", "%s", text_at(json_object_get(s, "measurement"), "timer"));
-	line(out, "notes", "%s", text_at(json_object_get(s, "comparability"), "notes"));
-	slice_line(out, "GPU", w->parts->gpu);
-	line(out, "hardware", "%s %s, %s%s%s", text_at(hardware, "vendor"), text_at(hardware, "product"), text_at(hardware, "architecture"),
-	     json_object_get(hardware, "formFactor") ? ", " : "", json_object_get(hardware, "formFactor") ? text_at(hardware, "formFactor") : "");
-	line(out, "software", "%s", json_object_size(json_object_get(spec(w->environment), "software")) ? "see --json" : "not published");
+	char number[JSON_NUMBER_MAX];
+	json_number(json_number_value(value), number);
+	screen_field(on, metric, "%s %s %s", statistic, number, unit);
 }
 
-static int show_source(struct whole *w, FILE *out)
+static void put_measurements(const json_t *manifest, const struct screen *on)
 {
-	fprintf(out, "\nSource\n");
-	line(out, "row", "kernel %.*s, %.*s = %.*s, config %.*s", (int)w->parts->kernel.len, w->parts->kernel.data, (int)w->parts->x_name.len,
-	     w->parts->x_name.data, (int)w->parts->x_value.len, w->parts->x_value.data, (int)w->parts->config.len, w->parts->config.data);
-	struct slice version = view_label(&w->v, "liger_version"), caveats = view_label(&w->v, "caveats");
-	if (version.len)
-		slice_line(out, "liger version", version);
-	if (caveats.len)
-		slice_line(out, "caveats", caveats);
-	for (size_t i = 0; i < w->carrier_count; i++) {
-		const json_t *p = whole_publication(w->cache, w->carriers[i]);
-		if (!p)
-			return -1;
-		const char *commit = json_string_value(json_object_get(p, "commit")), *entry = json_string_value(json_object_get(p, "entry"));
-		const char *url = json_string_value(json_object_get(json_object_get(p, "provenance"), "finalUrl"));
-		line(out, i ? "" : "published in", "%s %s, snapshot %s", text_at(p, "channel"), entry ? entry : commit ? commit : "(no commit)",
-		     text_at(p, "sha256"));
-		if (url)
-			line(out, "", "%s", url);
-	}
-	return 0;
+	const json_t *latency = json_object_get(json_object_get(spec(manifest), "timing"), "latencyNs");
+	const char *name;
+	json_t *value;
+	size_t i;
+	screen_heading(on, "Measurements");
+	json_object_foreach((json_t *)latency, name, value)
+		if (json_is_number(value))
+			put_measured(on, "latency", name, value, "ns");
+	json_array_foreach(json_object_get(latency, "confidence95"), i, value)
+		put_measured(on, "latency", i ? "95% interval of the median, upper end" : "95% interval of the median, lower end", value, "ns");
+	json_array_foreach(json_object_get(spec(manifest), "measurements"), i, value)
+		put_measured(on, json_text_of(value, "metric"), json_text_of(value, "statistic"), json_object_get(value, "value"), json_text_of(value, "unit"));
 }
 
-int show_text(struct catalog *c, uint32_t run, FILE *out)
+static void put_tree(const struct screen *on, const char *title, const json_t *body)
+{
+	screen_heading(on, title);
+	put_leaves(on, "", spec(body));
+}
+
+/* The sections of the run's page on the site, in its order. */
+static int put_all(struct whole *w, const json_t *manifest, const char *config, const struct screen *on)
+{
+	put_head(w, on);
+	put_measurement(w, on);
+	put_comparison(w, on);
+	put_identity(w, on);
+	put_correctness(w, manifest, on);
+	put_workload(w, on);
+	put_measurements(manifest, on);
+	put_tree(on, "Protocol", w->protocol);
+	put_tree(on, "Environment", w->environment);
+	show_artifacts(w, manifest, on);
+	show_reruns(w, on);
+	if (show_history(w, on))
+		return -1;
+	return show_citation(w, config, on);
+}
+
+int show_text(struct catalog *c, uint32_t run, const char *config, const struct screen *on)
 {
 	struct shown s;
+	struct buf body = {0};
+	json_t *manifest = NULL;
 	int rc = load(&s, c, run);
-	if (rc == 0) {
-		show_head(&s.w, out);
-		show_measurement(&s.w, out);
-		show_rank(&s.w, out);
-		show_corrections(&s.w, out);
-		show_reruns(&s.w, out);
-		show_identity(&s.w, out);
-		show_workload(&s.w, out);
-		show_protocol(&s.w, out);
-		rc = show_source(&s.w, out);
-	}
+	if (rc == 0)
+		rc = catalog_body(c, &s.w.v.m->row, &body);
+	if (rc == 0)
+		manifest = json_load_text(body.data, body.len, "manifest", c->err);
+	rc = manifest ? put_all(&s.w, manifest, config, on) : -1;
+	json_decref(manifest);
+	buf_fini(&body);
 	unload(&s);
 	return rc;
 }

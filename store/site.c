@@ -120,14 +120,17 @@ static int check_config(const json_t *config, const char *file, struct err *e)
 	return json_object_size(config) == sizeof names / sizeof *names + 1 ? 0 : err_at(e, ERR_CONFIG, file, 0, 0, "an unknown name is in it");
 }
 
-static int load_config(struct site *s, const char *directory)
+json_t *site_config(const char *directory, struct err *e)
 {
 	struct buf path = {0};
 	buf_printf(&path, "%s/site.json", directory);
-	s->config = json_load_config(path.data, s->c->err);
-	int rc = s->config ? check_config(s->config, path.data, s->c->err) : -1;
+	json_t *config = json_load_config(path.data, e);
+	if (config && check_config(config, path.data, e)) {
+		json_decref(config);
+		config = NULL;
+	}
 	buf_fini(&path);
-	return rc;
+	return config;
 }
 
 /* ---- changes, and flags by run ---- */
@@ -220,8 +223,8 @@ static int write_all(struct site *s)
 int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals)
 {
 	struct site s = {.c = c, .directory = directory, .cache = whole_cache_new(c)};
-	int rc = load_config(&s, config);
-	if (rc == 0)
+	int rc = -1;
+	if ((s.config = site_config(config, c->err)))
 		rc = policy_load(config, &s.policy, c->err) || lineage_load(c, &s.lineage) || load_doubts(&s, config) || make_folders(&s) ? -1 : write_all(&s);
 	*totals = s.totals;
 	whole_cache_free(s.cache);

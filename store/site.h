@@ -24,6 +24,9 @@ struct site_totals {
 /* Writes the site under `directory`, which is made when it is missing. Thresholds, floors and site.json come from `config`. */
 int site_export(struct catalog *c, const char *config, const char *directory, struct site_totals *totals);
 
+/* site.json of a config directory, checked. The caller owns it; NULL with ERR_CONFIG. */
+json_t *site_config(const char *directory, struct err *e);
+
 /* ---- for the modules that write pages ---- */
 
 /* What is kept of each run after its page is written, for the pages that list many. */

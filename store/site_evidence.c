@@ -153,18 +153,6 @@ static void put_other(struct page *p, const char *title, const struct member *m)
 	page_row_close(p);
 }
 
-/* The latest of those whose successor this run is. */
-static const struct member *predecessor(const struct cohort *k, const struct member *m)
-{
-	const struct member *best = NULL;
-	for (size_t i = k->ranked; i < k->count; i++) {
-		const struct member *other = &k->members[i];
-		if (other->superseded && other->successor == m->run && (!best || other->row.observed_ms > best->row.observed_ms))
-			best = other;
-	}
-	return best;
-}
-
 static void put_publication(struct page *p, const json_t *publication)
 {
 	const json_t *provenance = json_object_get(publication, "provenance");
@@ -206,7 +194,7 @@ void site_put_history(struct page *p, const struct whole *w)
 	page_str(p, "<dl>\n");
 	page_row_str(p, "State", m->superseded ? "superseded" : lineage_withdrawn(&p->site->lineage, m) ? "withdrawn by the source without a successor" : "current");
 	put_other(p, "Superseded by", m->superseded ? cohort_member(w->v.k, m->successor) : NULL);
-	put_other(p, "Supersedes", predecessor(w->v.k, m));
+	put_other(p, "Supersedes", lineage_predecessor(w->v.k, m));
 	page_str(p, "</dl>\n");
 	put_labels(p, w);
 	page_table(p, "Publications that carried it", "Channel|Commit|Published here|Upstream file|Snapshot digest|#Bytes|Digest of the rules");

@@ -8,7 +8,7 @@ KI=$B/bin/ki
 SHARED=$(cd .. && pwd)/shared
 CASES=$SHARED/cases/inputs
 LONG=${KI_TEST_LONG:-}
-unset KI_STORE KI_CONFIG KI_GITHUB_TOKEN KI_NOW
+unset KI_STORE KI_CONFIG KI_GITHUB_TOKEN KI_NOW COLUMNS
 D=$(mktemp -d) || exit 1
 TO_KILL=
 trap 'for p in $TO_KILL; do kill "$p" 2>/dev/null; done; rm -rf "$D"' EXIT
