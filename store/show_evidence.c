@@ -124,7 +124,7 @@ static void put_labels(const struct whole *w, const struct screen *on)
 	const char *name;
 	json_t *value, *labels = json_load_text(w->v.labels.data, w->v.labels.len, "labels", &ignored);
 	json_object_foreach(labels, name, value)
-		screen_field(on, name, "%s", json_string_value(value));
+		screen_field(on, name, "%s", json_is_string(value) ? json_string_value(value) : "");
 	json_decref(labels);
 }
 
