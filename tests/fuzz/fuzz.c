@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/json.h"
+
 void must(bool holds, const char *sentence)
 {
 	if (holds)
@@ -54,6 +56,47 @@ struct slice feed_rest(struct feed *f)
 	struct slice rest = {(const char *)f->at, f->left};
 	f->left = 0;
 	return rest;
+}
+
+/* Replaces the value at a place; NULL takes it out. Returns whether it was there. */
+static bool replace(json_t *in, unsigned *place, json_t *by)
+{
+	const char *name;
+	json_t *value;
+	size_t i;
+	void *next;
+	json_object_foreach_safe(in, next, name, value) {
+		if ((*place)-- == 0)
+			return (by ? json_object_set(in, name, by) : json_object_del(in, name)) == 0;
+		if (replace(value, place, by))
+			return true;
+	}
+	json_array_foreach(in, i, value) {
+		if ((*place)-- == 0)
+			return (by ? json_array_set(in, i, by) : json_array_remove(in, i)) == 0;
+		if (replace(value, place, by))
+			return true;
+	}
+	return false;
+}
+
+char *fuzz_edit(const json_t *base, struct feed *edits)
+{
+	json_t *tree = json_deep_copy(base);
+	while (edits->left) {
+		struct err ignored = {0};
+		unsigned place = (unsigned)feed_byte(edits) << 8;
+		place |= feed_byte(edits);
+		struct slice text = feed_line(edits);
+		json_t *by = text.len ? json_load_text(text.data, text.len, "edit", &ignored) : NULL;
+		if (by || text.len == 0)
+			replace(tree, &place, by);
+		json_decref(by);
+	}
+	char *text = json_dumps(tree, JSON_ENCODE_ANY);
+	json_decref(tree);
+	must(text != NULL, "an edited text can be written");
+	return text;
 }
 
 int fuzz_file(const void *data, size_t len, char path[32])

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "core/arena.h"
 #include "core/err.h"
 
@@ -26,6 +28,10 @@ uint8_t feed_byte(struct feed *f);
 uint64_t feed_u64(struct feed *f); /* 8 bytes, little-endian */
 struct slice feed_line(struct feed *f); /* up to the next newline, which is dropped */
 struct slice feed_rest(struct feed *f);
+
+/* Edits of a JSON text: a line each, two bytes for a place and JSON that is put there, or nothing to take out what is there. Places
+ * count the values of the text in its order. The result is on the heap. */
+char *fuzz_edit(const json_t *base, struct feed *edits);
 
 /* A file without a name that holds these bytes, at its start; its path, for code that opens what it reads. Close the descriptor. */
 int fuzz_file(const void *data, size_t len, char path[32]);

@@ -1,7 +1,10 @@
-/* Job lines, as a GPU host reads them: what is accepted lies within what the kernels take. */
+/* Job lines, as a GPU host reads them: what is accepted lies within what the kernels take. When the first byte is odd the rest is a
+ * line, else edits of the first one in the corpus. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/json.h"
 #include "fuzz.h"
 #include "verify/job.h"
@@ -19,16 +22,41 @@ static void check_job(const struct job *j, struct arena *a)
 	must(manifest_implementation(j, a, &o, &e) == 0 && manifest_protocol(j->pass, a, &o, &e) == 0, "a job has an implementation and a protocol");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static json_t *usual(void)
+{
+	static json_t *base;
+	struct buf text = {0};
+	struct err e = {0};
+	if (!base)
+		must(file_read("tests/fuzz/corpus/job/usual", 1 << 20, &text, &e) == 0 &&
+			     (base = json_load_text(text.data + 1, text.len - 1, "job", &e)) != NULL,
+		     "the corpus has a job (run from the top of the tree)");
+	buf_fini(&text);
+	return base;
+}
+
+static void read_job(struct slice line)
 {
 	struct arena a = {0};
 	struct job j = {0};
 	struct err e = {0};
-	int rc = job_read((struct slice){(const char *)data, size}, "input", 1, &a, &j, &e);
+	int rc = job_read(line, "input", 1, &a, &j, &e);
 	must_agree(rc != 0, &e);
 	must(rc == 0 || e.code == ERR_DATA || e.code == ERR_UNAVAILABLE, "a line is refused as input, or as not for this program");
 	if (rc == 0)
 		check_job(&j, &a);
 	arena_fini(&a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct feed feed = {data, size};
+	if (feed_byte(&feed) % 2) {
+		read_job(feed_rest(&feed));
+		return 0;
+	}
+	char *text = fuzz_edit(usual(), &feed);
+	read_job(slice_of(text));
+	free(text);
 	return 0;
 }

@@ -1,7 +1,7 @@
-/* The files of config/. The first byte chooses the file; the next two a place in it; the rest is JSON that is put there, or nothing,
- * and then what is there is taken out. With an odd fourth byte the rest is the file. Every loader takes the whole, or says where
- * the mistake is. */
+/* The files of config/. The first byte chooses the file. When the second is odd the rest is the file, else edits of the one that is
+ * there. Every loader takes the whole, or says where the mistake is. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
@@ -46,43 +46,6 @@ static void prepare(void)
 		     "config/ is there (run from the top of the tree)");
 		write_config(i, texts[i].data, texts[i].len);
 	}
-}
-
-/* Replaces the value at a place, counted in the order of the text; NULL takes it out. Returns whether it was there. */
-static bool replace(json_t *in, unsigned *place, json_t *by)
-{
-	const char *name;
-	json_t *value;
-	size_t i;
-	void *next;
-	json_object_foreach_safe(in, next, name, value) {
-		if ((*place)-- == 0)
-			return (by ? json_object_set(in, name, by) : json_object_del(in, name)) == 0;
-		if (replace(value, place, by))
-			return true;
-	}
-	json_array_foreach(in, i, value) {
-		if ((*place)-- == 0)
-			return (by ? json_array_set(in, i, by) : json_array_remove(in, i)) == 0;
-		if (replace(value, place, by))
-			return true;
-	}
-	return false;
-}
-
-static void change(int file, unsigned place, struct slice text)
-{
-	struct err e = {0};
-	json_t *by = text.len ? json_load_text(text.data, text.len, "input", &e) : NULL;
-	if (text.len && !by)
-		return;
-	json_t *tree = json_deep_copy(trees[file]);
-	replace(tree, &place, by);
-	char *all = json_dumps(tree, 0);
-	write_config(file, all, strlen(all));
-	free(all);
-	json_decref(tree);
-	json_decref(by);
 }
 
 static void load_curate(const char *directory, struct err *e)
@@ -163,14 +126,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!trees[0])
 		prepare();
 	int file = feed_byte(&feed) % FILES;
-	unsigned place = (unsigned)feed_byte(&feed) << 8;
-	place |= feed_byte(&feed);
-	bool whole = feed_byte(&feed) % 2;
-	struct slice text = feed_rest(&feed);
-	if (whole)
+	if (feed_byte(&feed) % 2) {
+		struct slice text = feed_rest(&feed);
 		write_config(file, text.data, text.len);
-	else
-		change(file, place, text);
+	} else {
+		char *text = fuzz_edit(trees[file], &feed);
+		write_config(file, text, strlen(text));
+		free(text);
+	}
 	load(files[file], fuzz_directory());
 	write_config(file, texts[file].data, texts[file].len);
 	return 0;
