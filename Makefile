@@ -12,7 +12,7 @@ lib      = $(shell pkg-config --libs $(1) 2>/dev/null)
 obj      = $(patsubst %.c,$(B)/%.o,$(1))
 part     = $(call obj,$(filter-out $(1)/main.c core/ki.c,$(wildcard $(1)/*.c)))
 
-L_CORE   := $(call lib,jansson libcrypto)
+L_CORE   := $(call lib,jansson libcrypto libseccomp)
 L_INGEST := $(call lib,libcurl) $(L_CORE)
 L_NORM   := -lcsv $(L_CORE) -lm
 L_STORE  := $(call lib,lmdb libzstd) $(L_CORE) -lm

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/nightly.h"
+#include "core/process.h"
 #include "core/verify.h"
 
 /* A verb and what it becomes: the program and the words before the caller's own, or a function here. */
@@ -116,11 +117,13 @@ static int run(int argc, char **argv, struct err *e)
 
 int main(int argc, char **argv)
 {
-	struct err e = {0};
+	struct err e = {0}, settled = {0};
 	file_hold_streams();
 	memory_hold();
 	umask(022); /* modes of files are ours to say */
 	log_init("ki", false);
+	if (process_settle(&settled))
+		log_warn("%s", settled.text);
 	run(argc, argv, &e);
 	return e.code && e.text[0] ? log_failure(&e) : (int)e.code;
 }

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/process.h"
+#include "core/sandbox.h"
 #include "core/when.h"
 
 enum { NAMES_MAX = 40 };
@@ -21,7 +22,7 @@ struct options {
 	const char *store, *config, *commit, *entry, *replay, *out, *metrics;
 	const char *channels[NAMES_MAX], *files[NAMES_MAX];
 	int channel_count, file_count;
-	bool dry_run, quiet, json, recheck, backfill;
+	bool dry_run, quiet, strict, json, recheck, backfill;
 };
 
 enum stage { INGEST, NORMALIZE, PUT, STAGES };
@@ -62,13 +63,14 @@ static void usage(FILE *out)
 	      "  --store DIR        the store; $KI_STORE, else var/store, when not given\n"
 	      "  --config DIR       the config; $KI_CONFIG, else the installation's, when not given\n"
 	      "  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	      "  --strict           fail when this system cannot confine the stages\n"
 	      "  --help             this text\n\n"
 	      "A crontab line:  17 3 * * *  ki nightly --quiet --store /var/lib/kernelindex\n",
 	      out);
 }
 
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_COMMIT, OPT_ENTRY, OPT_REPLAY, OPT_OUT, OPT_CHANNEL, OPT_SNAPSHOT, OPT_DRY_RUN, OPT_QUIET, OPT_JSON,
-       OPT_RECHECK, OPT_BACKFILL, OPT_LOG_FORMAT, OPT_METRICS, OPT_HELP };
+       OPT_RECHECK, OPT_BACKFILL, OPT_LOG_FORMAT, OPT_STRICT, OPT_METRICS, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -79,6 +81,7 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},		   {"recheck", no_argument, NULL, OPT_RECHECK},
 	{"backfill", no_argument, NULL, OPT_BACKFILL},	   {"help", no_argument, NULL, OPT_HELP},
 	{"metrics", required_argument, NULL, OPT_METRICS},
+	{"strict", no_argument, NULL, OPT_STRICT},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{NULL, 0, NULL, 0},
 };
@@ -102,6 +105,7 @@ static int set_option(struct options *o, int code, struct err *e)
 	case OPT_OUT: o->out = optarg; return 0;
 	case OPT_DRY_RUN: o->dry_run = true; return 0;
 	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_JSON: o->json = true; return 0;
 	case OPT_RECHECK: o->recheck = true; return 0;
 	case OPT_BACKFILL: o->backfill = true; return 0;
@@ -156,6 +160,8 @@ static void start_command(struct night *n, struct command *c, enum stage stage)
 		command_add(c, "--config");
 		command_add(c, n->o.config);
 	}
+	if (n->o.strict)
+		command_add(c, "--strict");
 }
 
 static void add_pair(struct command *c, const char *name, const char *value)
@@ -421,6 +427,8 @@ static int night(struct night *n, struct err *e)
 	if (file_make_dirs(n->o.store, e))
 		return -1;
 	n->lock = file_lock(in_store(n, "nightly.lock"), e);
+	if (!n->o.strict)
+		sandbox_probe();
 	if (n->lock < 0)
 		return -1;
 	file_sweep(in_store(n, "published.tsv"));

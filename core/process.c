@@ -5,10 +5,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/log.h"
+
+int process_settle(struct err *e)
+{
+	const struct rlimit none = {0, 0};
+	setrlimit(RLIMIT_CORE, &none); /* lowering one's own limit is always allowed */
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? err_errno(e, "no_new_privs", "cannot set") : 0;
+}
 
 void command_add(struct command *c, const char *word)
 {

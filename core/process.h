@@ -1,4 +1,4 @@
-/* Child processes of the front door: started with given ends, reaped together. Children die when this process does. */
+/* This process, and child processes of the front door: started with given ends, reaped together. Children die when this process does. */
 #ifndef KI_CORE_PROCESS_H
 #define KI_CORE_PROCESS_H
 
@@ -6,6 +6,9 @@
 
 #include "core/arena.h"
 #include "core/err.h"
+
+/* Gives up what no program of ours needs: core dumps, and more rights from what it starts (no_new_privs). Children inherit it. */
+int process_settle(struct err *e);
 
 /* Words of a command, the program's path first. Starts zeroed. */
 struct command {

@@ -12,6 +12,7 @@
 #include "core/home.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/sandbox.h"
 #include "ingest/ingest.h"
 #include "ingest/local.h"
 
@@ -36,6 +37,7 @@ static const char help[] =
 	"  --entry E          with one --file: its gh-pages entry\n"
 	"  --quiet            no summary, no warnings\n"
 	"  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	"  --strict           fail when this system cannot confine the program\n"
 	"  --help             this text\n"
 	"  --version          versions of the program and its libraries\n"
 	"\n"
@@ -51,11 +53,11 @@ struct options {
 	size_t channel_count;
 	const char **files;
 	size_t file_count;
-	bool file_mode, backfill, recheck, dry_run, quiet, done;
+	bool file_mode, backfill, recheck, dry_run, quiet, strict, done;
 };
 
 enum option_id { OPT_STORE = 256, OPT_CONFIG, OPT_CHANNEL, OPT_PUBLISHED, OPT_FILE, OPT_REPLAY, OPT_COMMIT, OPT_ENTRY,
-		 OPT_BACKFILL, OPT_RECHECK, OPT_DRY_RUN, OPT_QUIET, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
+		 OPT_BACKFILL, OPT_RECHECK, OPT_DRY_RUN, OPT_QUIET, OPT_LOG_FORMAT, OPT_STRICT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},
@@ -71,6 +73,7 @@ static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+	{"strict", no_argument, NULL, OPT_STRICT},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{0},
@@ -90,6 +93,7 @@ static int take_option(struct options *o, int id, const char *value, struct err 
 	case OPT_DRY_RUN: o->dry_run = true; break;
 	case OPT_QUIET: o->quiet = true; break;
 	case OPT_LOG_FORMAT: return log_set_format(value, e);
+	case OPT_STRICT: o->strict = true; break;
 	case OPT_CHANNEL:
 		if (o->channel_count == CHANNELS_MAX)
 			return err_set(e, ERR_USAGE, "more than %d channels", CHANNELS_MAX);
@@ -207,6 +211,23 @@ static void report(const struct ingest *in)
 	log_info("%u new, %u unchanged%s%s; handed over: %u%s", in->kept, in->unchanged, changed, missing, in->emitted, requests);
 }
 
+/* Once config, lists and the snapshot folder are open: network, that folder, and the files that were named. */
+static int give_up_rights(const struct options *o, const struct sources *sources, const char *store, struct arena *a, struct err *e)
+{
+	const char *snapshots = arena_printf(a, "%s/snapshots", store), *writes[] = {o->dry_run ? NULL : snapshots, NULL};
+	const char **reads = arena_alloc(a, (o->file_count + 5) * sizeof *reads);
+	size_t count = 0;
+	reads[count++] = snapshots;
+	for (size_t i = 0; i < o->file_count; i++)
+		reads[count++] = o->files[i];
+	for (size_t i = 0; i < 3; i++) {
+		const char *path = (const char *[]){o->replay, sources->token_file, sources->ca_file}[i];
+		if (path)
+			reads[count++] = path;
+	}
+	return sandbox_enter(&(struct sandbox){SANDBOX_INGEST, reads, writes, o->strict}, e);
+}
+
 static int run(struct ingest *in, const struct options *o, struct err *e)
 {
 	if (o->replay)
@@ -228,7 +249,7 @@ static int ingest(const struct options *o, struct err *e)
 	in.sources = sources;
 	in.published = published;
 	in.snapshots = o->dry_run ? snapshots_open_readonly(store) : snapshots_open(store, e);
-	if (!in.snapshots)
+	if (!in.snapshots || give_up_rights(o, sources, store, &a, e))
 		goto out;
 	rc = run(&in, o, e);
 	report(&in);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -149,16 +150,13 @@ static void explain_row(const struct explainer *x, const struct csv_record *row,
 /* A temporary file that holds one row, so that it is read as any table is. */
 static int row_file(const char *row, struct err *e)
 {
-	FILE *f = tmpfile();
-	int fd = f ? dup(fileno(f)) : -1;
+	int fd = memfd_create("row", MFD_CLOEXEC);
 	if (fd < 0 || file_write_all(fd, row, strlen(row), "temporary file", e) || lseek(fd, 0, SEEK_SET) < 0) {
 		err_errno(e, "temporary file", "cannot write");
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
 	}
-	if (f)
-		fclose(f);
 	return fd;
 }
 

@@ -14,6 +14,7 @@
 #include "core/home.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/sandbox.h"
 #include "normalize/canon.h"
 #include "normalize/explain.h"
 #include "normalize/source.h"
@@ -47,11 +48,12 @@ static const char usage[] =
 	"  --check-config  check the config directory and count what it holds\n"
 	"  --explain X     which rule binds each row of a table, or one row in the standard column order, and why others do not\n"
 	"  --log-format text|json  of messages on standard error; $KI_LOG_FORMAT, else text, when not given\n"
+	"  --strict        fail when this system cannot confine the program\n"
 	"  --help          this text\n"
 	"  --version       versions of the program and its libraries\n"
 	"\n"
 	"Exit status: 0 done, 1 some rows were malformed, 64 usage, 65 a file was refused, 66 no such file, 74 input or output\n"
-	"failed, 78 config.\n";
+	"failed, 77 not permitted, 78 config.\n";
 
 enum action { ACTION_CONVERT, ACTION_REPORT, ACTION_CANONICAL, ACTION_DIGEST, ACTION_CONFIG_DIGEST, ACTION_CHECK, ACTION_EXPLAIN, ACTION_HELP,
 	      ACTION_VERSION };
@@ -59,7 +61,7 @@ enum action { ACTION_CONVERT, ACTION_REPORT, ACTION_CANONICAL, ACTION_DIGEST, AC
 struct options {
 	enum action action;
 	const char *channel, *commit, *entry, *config, *sources, *explain;
-	bool list, rejects, quiet, metrics[METRICS], metric_given;
+	bool list, rejects, quiet, strict, metrics[METRICS], metric_given;
 	char **files;
 	int file_count;
 };
@@ -74,7 +76,7 @@ struct run {
 enum { PIPE_BYTES = 1 << 20 };
 
 enum { OPT_CHANNEL = 256, OPT_COMMIT, OPT_ENTRY, OPT_CONFIG, OPT_SOURCES, OPT_LIST, OPT_METRIC, OPT_REPORT, OPT_REJECTS, OPT_QUIET,
-       OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
+       OPT_CANONICAL, OPT_DIGEST, OPT_CONFIG_DIGEST, OPT_CHECK, OPT_EXPLAIN, OPT_LOG_FORMAT, OPT_STRICT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"channel", required_argument, NULL, OPT_CHANNEL}, {"commit", required_argument, NULL, OPT_COMMIT},
@@ -86,6 +88,7 @@ static const struct option long_options[] = {
 	{"config-digest", no_argument, NULL, OPT_CONFIG_DIGEST},
 	{"check-config", no_argument, NULL, OPT_CHECK},    {"explain", required_argument, NULL, OPT_EXPLAIN},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+	{"strict", no_argument, NULL, OPT_STRICT},
 	{"help", no_argument, NULL, OPT_HELP},             {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -120,6 +123,7 @@ static int take_option(struct options *o, int option, struct err *e)
 	case OPT_CHECK: o->action = ACTION_CHECK; return 0;
 	case OPT_EXPLAIN: o->action = ACTION_EXPLAIN; o->explain = optarg; return 0;
 	case OPT_LOG_FORMAT: return log_set_format(optarg, e);
+	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_HELP: o->action = ACTION_HELP; return 0;
 	case OPT_VERSION: o->action = ACTION_VERSION; return 0;
 	default: return err_set(e, ERR_BUG, "option %d is in the table and not here", option);
@@ -325,8 +329,8 @@ int main(int argc, char **argv)
 	memory_hold();
 	log_init("ki-normalize", false);
 	int parsed = parse_options(argc, argv, &o, &e);
-	log_init("ki-normalize", false); /* again, for --log-format */
-	if (parsed)
+	log_init("ki-normalize", o.quiet); /* again, for --log-format and --quiet */
+	if (parsed || sandbox_enter(&(struct sandbox){.role = SANDBOX_NORMALIZE, .strict = o.strict}, &e))
 		return log_failure(&e);
 	if (o.action == ACTION_HELP)
 		fputs(usage, stdout);

@@ -49,6 +49,7 @@ static const struct text {
 	{"store", "DIR", "the store; $KI_STORE, else var/store, when not given", NULL},
 	{"config", "DIR", "the config; $KI_CONFIG, else the installation's, when not given", NULL},
 	{"quiet", NULL, "print nothing that needs no person", NULL},
+	{"strict", NULL, "fail when this system cannot confine the program", NULL},
 	{"log-format", "text|json", "of messages on standard error; $KI_LOG_FORMAT, else text, when not given", NULL},
 	{"help", NULL, "this text", NULL},
 	{"version", NULL, "versions of the program and its libraries", NULL},
@@ -59,7 +60,7 @@ static const struct command {
 	const char *verb, *typed;
 } commands[] = {{"plan", "ki verify plan"}, {"import", "ki verify import"}, {"load", "ki import"}, {"published", "ki-store published"}};
 
-enum { COMMON = 7, COLUMN = 22 };
+enum { COMMON = 8, COLUMN = 22 };
 static const size_t text_count = sizeof texts / sizeof *texts;
 
 static bool same_word(const char *word, size_t len, const char *text)

@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/sandbox.h"
 #include "core/when.h"
 #include "store/compare.h"
 #include "store/dump.h"
@@ -335,6 +336,15 @@ static int write_dump(struct catalog *c, struct options *o)
 	return refuse_filter(o, c->err) ? -1 : dump_write(c, stdout);
 }
 
+/* Where an export goes; NULL for standard output. */
+static const char *export_directory(const struct options *o)
+{
+	bool site = o->format && strcmp(o->format, "site") == 0;
+	if (o->format && !site)
+		return NULL;
+	return o->out ? o->out : site ? "var/site" : "var/export";
+}
+
 static int write_site(struct catalog *c, struct options *o)
 {
 	if (refuse_filter(o, c->err))
@@ -342,12 +352,12 @@ static int write_site(struct catalog *c, struct options *o)
 	struct arena a = {0};
 	struct site_totals t = {0};
 	const char *config = home_config(&a, o->config, c->err);
-	int rc = config ? site_export(c, config, o->out ? o->out : "var/site", &t) : -1;
+	int rc = config ? site_export(c, config, export_directory(o), &t) : -1;
 	if (rc == 0 && o->json)
 		printf("{\"files\":%llu,\"pages\":%llu,\"sizeBytes\":%llu,\"unchanged\":%llu,\"written\":%llu}\n", (unsigned long long)t.files,
 		       (unsigned long long)t.pages, (unsigned long long)t.size_bytes, (unsigned long long)t.unchanged, (unsigned long long)t.written);
 	else if (rc == 0 && !o->quiet)
-		printf("%s: %llu pages in %llu files of %llu bytes; %llu written, %llu unchanged\n", o->out ? o->out : "var/site", (unsigned long long)t.pages,
+		printf("%s: %llu pages in %llu files of %llu bytes; %llu written, %llu unchanged\n", export_directory(o), (unsigned long long)t.pages,
 		       (unsigned long long)t.files, (unsigned long long)t.size_bytes, (unsigned long long)t.written, (unsigned long long)t.unchanged);
 	arena_fini(&a);
 	return rc;
@@ -357,7 +367,7 @@ static int read_export(struct catalog *c, struct options *o)
 {
 	char *path = NULL;
 	if (!o->format) {
-		int rc = export_files(c, &o->list.filter, o->out ? o->out : "var/export", &path);
+		int rc = export_files(c, &o->list.filter, export_directory(o), &path);
 		if (rc == 0 && !o->quiet)
 			printf("%s\n", path);
 		free(path);
@@ -435,7 +445,7 @@ static void version(void)
 enum { OPT_STORE = 256, OPT_CONFIG, OPT_OUT, OPT_FORMAT, OPT_COLUMNS, OPT_SORT, OPT_LIMIT, OPT_KERNEL, OPT_GPU, OPT_MODE, OPT_PROVIDER, OPT_DTYPE,
        OPT_SINCE, OPT_METRIC, OPT_JSON, OPT_LIVE, OPT_DRY_RUN, OPT_QUIET, OPT_MAX_AGE, OPT_CONFIG_DIGEST, OPT_EVENTS,
        OPT_REASON, OPT_CLEAR, OPT_CODE, OPT_WITHDRAWN, OPT_FLAGGED, OPT_BY_DOUBT, OPT_RUNNER, OPT_CASE, OPT_FROM, OPT_TO,
-       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_LOG_FORMAT, OPT_HELP, OPT_VERSION };
+       OPT_ASCII, OPT_LAST, OPT_MEASURE, OPT_CHANNEL, OPT_TEXT, OPT_KEY, OPT_UNDO, OPT_LOG_FORMAT, OPT_STRICT, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"store", required_argument, NULL, OPT_STORE},	   {"config", required_argument, NULL, OPT_CONFIG},
@@ -459,6 +469,7 @@ static const struct option long_options[] = {
 	{"text", required_argument, NULL, OPT_TEXT},	   {"key", required_argument, NULL, OPT_KEY},
 	{"undo", required_argument, NULL, OPT_UNDO},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+	{"strict", no_argument, NULL, OPT_STRICT},
 	{"help", no_argument, NULL, OPT_HELP},		   {"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -519,6 +530,7 @@ static int set_option(struct options *o, int code, const char *value, struct err
 	case OPT_LIVE: o->live = true; return 0;
 	case OPT_DRY_RUN: o->dry_run = true; return 0;
 	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_CONFIG_DIGEST: o->config_digest = value; return 0;
 	case OPT_EVENTS: o->events = true; return 0;
 	case OPT_REASON: o->reason = value; return 0;
@@ -558,7 +570,7 @@ static int check_options(const struct verb *v, const bool *given, struct err *e)
 {
 	struct buf words = {0}, word = {0};
 	int rc = 0;
-	buf_printf(&words, " store config json quiet log-format %s ", v->options);
+	buf_printf(&words, " store config json quiet log-format strict %s ", v->options);
 	for (size_t i = 0; long_options[i].name && rc == 0; i++) {
 		buf_clear(&word);
 		buf_printf(&word, " %s ", long_options[i].name);
@@ -603,6 +615,17 @@ static const struct verb *parse(struct options *o, int argc, char **argv, struct
 	return NULL;
 }
 
+/* No network, and writing under the store and where this verb's output goes. Readers write there too: LMDB's table of readers. */
+static int give_up_rights(const struct verb *v, const struct options *o, struct err *e)
+{
+	const char *writes[3] = {o->store}; /* ends in NULL */
+	if (v->run == verb_export)
+		writes[1] = export_directory(o);
+	else if (v->run == verb_backup || v->run == verb_rehearse)
+		writes[1] = o->names[0];
+	return sandbox_enter(&(struct sandbox){SANDBOX_STORE, NULL, writes, o->strict}, e);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {0};
@@ -619,7 +642,7 @@ int main(int argc, char **argv)
 		help_verb(verb->name, verb->operands, verb->help, verb->options, stdout, &e);
 	else if (o.help && !e.code)
 		usage(stdout);
-	else if (verb)
+	else if (verb && give_up_rights(verb, &o, &e) == 0)
 		verb->run(&o, &e);
 	if (file_flush_stdout(&flush) && !e.code)
 		e = flush;

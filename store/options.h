@@ -10,7 +10,7 @@ struct options {
 	const char *codes[FLAG_CODES]; /* as given; which they may be is the verb's to say */
 	int code_count;
 	struct list_options list;
-	bool json, live, dry_run, quiet, events, clear, ascii, last, flagged, by_doubt, help, version;
+	bool json, live, dry_run, quiet, strict, events, clear, ascii, last, flagged, by_doubt, help, version;
 	double measure; /* nights */
 	double max_age_hours;
 	struct digest run, entry; /* what an entry is about, and which it undoes */

@@ -13,6 +13,7 @@
 #include "core/home.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/process.h"
 #include "verify/campaign.h"
 #include "verify/evidence.h"
 #include "verify/manifest.h"
@@ -349,11 +350,13 @@ int main(int argc, char **argv)
 {
     struct options o;
     struct arena a = { 0 };
-    struct err e = { 0 };
+    struct err e = { 0 }, settled = { 0 };
     int code = read_options(argc, argv, &o, &e);
     log_init("ki-verify", o.quiet);
     if (code >= 0)
         return e.code ? log_failure(&e) : code;
+    if (process_settle(&settled) != 0)
+        log_warn("%s", settled.text);
     int rc = dispatch(&o, &a, &e);
     if (rc == 0)
         rc = file_flush_stdout(&e);

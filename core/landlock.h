@@ -1,0 +1,13 @@
+/* Landlock: from now on files are opened for writing, made, renamed and removed only under folders that were named, and, when asked,
+ * read only there. Raw system calls, since Debian 12's C library has none. Source: landlock(7), linux/landlock.h. */
+#ifndef KI_CORE_LANDLOCK_H
+#define KI_CORE_LANDLOCK_H
+
+#include "core/err.h"
+
+/* Lists end in NULL. `reads` NULL: everything may be read; else only what is under `reads` and `writes`, and what of `reads` is not
+ * there does not matter. What of `writes` is not there stands for the nearest folder above it. The process must have no_new_privs.
+ * ERR_NOPERM when the kernel cannot do it or will not; then nothing has changed. */
+int landlock_enter(const char *const *reads, const char *const *writes, struct err *e);
+
+#endif
