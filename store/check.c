@@ -58,7 +58,9 @@ static void check_citations(struct check *k, uint32_t object)
 		struct digest d;
 		uint32_t id;
 		at += 9;
-		if (!digest_parse(at, DIGEST_TEXT, &d) || catalog_object_id(k->c, &d, &id) != 1)
+		if (end - at < DIGEST_TEXT || !digest_parse(at, DIGEST_TEXT, &d))
+			problem(k, "object %u cites a digest that is not one", object);
+		else if (catalog_object_id(k->c, &d, &id) != 1)
 			problem(k, "object %u cites %.*s, which is missing", object, DIGEST_TEXT, at);
 	}
 }

@@ -200,6 +200,8 @@ static int whole_row(struct writer *w, const struct digest *d, struct slice body
 			!same_digest(spec, "protocolDigest", &c->parts.protocol) || !same_digest(spec, "environmentDigest", &c->parts.environment)))
 		rc = err_set(w->err, ERR_DATA, "a run cites other objects than its case does");
 	if (rc == 0)
+		rc = check_citations(w, body);
+	if (rc == 0)
 		rc = known_add_object(&w->known, &w->t, &w->counts, d, body, (struct slice){"{}", 2}, &added);
 	json_decref(root);
 	return rc;
