@@ -1,5 +1,7 @@
 #include "store/entry.h"
 
+#include <string.h>
+
 #include "core/json.h"
 #include "core/when.h"
 
@@ -63,4 +65,15 @@ const json_t *entry_all(struct catalog *c)
 		json_array_append_new(list, entry);
 	}
 	return c->entries = list;
+}
+
+const json_t *entry_last(struct catalog *c, const char *type, const char *run)
+{
+	const json_t *entries = entry_all(c), *last = NULL;
+	size_t i;
+	json_t *entry;
+	json_array_foreach((json_t *)entries, i, entry)
+		if (strncmp(json_text_of(entry, "type"), type, strlen(type)) == 0 && strcmp(json_text_of(entry, "run"), run) == 0)
+			last = entry;
+	return last;
 }

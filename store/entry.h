@@ -14,5 +14,7 @@ int entry_append(struct store *st, const char *type, const struct digest *run, c
 int entry_append_all(struct store *st, const json_t *entries, struct err *e);
 /* All entries in order, as a JSON array that belongs to the catalog. NULL when one is unreadable. */
 const json_t *entry_all(struct catalog *c);
+/* The last entry about a run whose type begins with `type`; it belongs to the catalog. NULL when there is none. */
+const json_t *entry_last(struct catalog *c, const char *type, const char *run);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-enum { WIDTH = 100, WIDTH_MIN = 20, WIDTH_MAX = 10000, HANG_MIN = 4 };
+enum { WIDTH = 100, WIDTH_MIN = 20, WIDTH_MAX = 10000, HANG_MIN = 4, UNIT_MAX = 4 /* bytes of `KiB,` */ };
 
 static unsigned width_of(FILE *out)
 {
@@ -78,13 +78,23 @@ static void put_ascii(struct buf *out, const char *text)
 	}
 }
 
+/* Whether a line may end at the space at `at`: not between a number and its unit or the sign that parts it from the next, nor beside
+ * an equals sign. */
+static bool is_break(const char *text, size_t at)
+{
+	bool number = text[at - 1] >= '0' && text[at - 1] <= '9';
+	if (text[at - 1] == '=' || text[at + 1] == '=')
+		return false;
+	return !number || strcspn(text + at + 1, " ") > UNIT_MAX;
+}
+
 /* Where the last columns of `room` end a line: at a space; or after a slash, when the word that begins at the space fills more than
  * `next` columns; or within the word, when there is neither. In bytes, at least one. */
 static size_t break_of(const char *text, size_t room, size_t next)
 {
 	size_t at = 0, space = 0, slash = 0, indent = strspn(text, " ");
 	for (size_t columns = 0; columns <= room; columns++) {
-		if (at > indent && text[at] == ' ')
+		if (at > indent && text[at] == ' ' && is_break(text, at))
 			space = at;
 		if (at > indent && text[at - 1] == '/')
 			slash = at;

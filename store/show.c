@@ -77,6 +77,17 @@ static void put_leaves(const struct screen *on, const char *name, const json_t *
 	html_leaves(name, value, put_leaf, &context);
 }
 
+/* A command about the runs that share this one's kernel, pass, provider and GPU. */
+static void put_command(struct whole *w, const struct screen *on, const char *name, const char *command)
+{
+	const struct case_parts *c = w->parts;
+	struct buf gpu = {0};
+	catalog_kebab(c->gpu, &gpu);
+	screen_field(on, name, "%s %.*s --mode %.*s --provider %.*s --gpu %s", command, (int)c->kernel.len, c->kernel.data, (int)c->mode.len, c->mode.data,
+		     (int)c->provider.len, c->provider.data, gpu.data);
+	buf_fini(&gpu);
+}
+
 static void put_head(struct whole *w, const struct screen *on)
 {
 	const struct case_parts *c = w->parts;
@@ -88,6 +99,7 @@ static void put_head(struct whole *w, const struct screen *on)
 	screen_field(on, "status", "%s", w->v.m->row.flags & RUN_FAILED ? "failed" : "passed");
 	screen_field(on, "evidence", "%s", view_evidence(&w->v));
 	digest_field(on, "run", &w->v.m->row.digest);
+	put_command(w, on, "doubts", "ki flags --kernel");
 }
 
 /* ---- measurement and comparison ---- */
@@ -164,22 +176,6 @@ static void put_against_first(struct whole *w, const struct screen *on)
 	screen_field(on, "", "ki compare %.12s %.12s", one, other);
 }
 
-/* How to see the case over time, where there is more than one run of it. */
-static void put_trend(struct whole *w, const struct screen *on)
-{
-	const struct case_parts *c = w->parts;
-	size_t points = 0;
-	struct buf gpu = {0};
-	for (size_t i = 0; i < w->v.k->count; i++)
-		points += w->v.k->members[i].c == w->v.m->c;
-	if (points < 2 || c->metric != METRIC_LATENCY)
-		return;
-	catalog_kebab(c->gpu, &gpu);
-	screen_field(on, "trend", "ki trend %.*s --mode %.*s --provider %.*s --gpu %s --case %.*s", (int)c->kernel.len, c->kernel.data, (int)c->mode.len,
-		     c->mode.data, (int)c->provider.len, c->provider.data, gpu.data, (int)c->case_key.len, c->case_key.data);
-	buf_fini(&gpu);
-}
-
 static void put_comparison(struct whole *w, const struct screen *on)
 {
 	const struct member *m = w->v.m;
@@ -196,7 +192,8 @@ static void put_comparison(struct whole *w, const struct screen *on)
 			screen_field(on, "within kernel", "rank %u", m->kernel_rank);
 	}
 	put_against_first(w, on);
-	put_trend(w, on);
+	if (w->parts->metric == METRIC_LATENCY)
+		put_command(w, on, "trend", "ki trend");
 }
 
 /* ---- what was run ---- */

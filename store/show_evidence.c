@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/when.h"
 #include "store/correction.h"
+#include "store/entry.h"
 #include "store/lineage.h"
 #include "store/link.h"
 #include "store/site.h"
@@ -73,6 +74,16 @@ static void put_correction(const json_t *entry, const struct screen *on)
 	screen_field(on, "", "signed at %s by key %s", json_text_of(entry, "at"), json_text_of(entry, "key"));
 }
 
+/* A flag that somebody set: a note too. */
+static bool put_flag(const struct whole *w, const char *run, const struct screen *on)
+{
+	const json_t *flag = entry_last(w->c, "flag", run);
+	if (strcmp(json_text_of(flag, "type"), "flag") != 0)
+		return false;
+	screen_field(on, "flagged", "%s (%.10s)", json_text_of(flag, "reason"), json_text_of(flag, "at"));
+	return true;
+}
+
 void show_reruns(const struct whole *w, const struct screen *on)
 {
 	char run[DIGEST_TEXT + 1];
@@ -89,7 +100,8 @@ void show_reruns(const struct whole *w, const struct screen *on)
 		put_link(entry, strcmp(json_text_of(entry, "subject"), run) == 0, on);
 	json_array_foreach(corrections, i, entry)
 		put_correction(entry, on);
-	screen_printf(on, 2, "  %sNotes by people never change the evidence level.", json_array_size(corrections) ? "" : "No notes. ");
+	bool noted = put_flag(w, run, on) || json_array_size(corrections) > 0;
+	screen_printf(on, 2, "  %sNotes by people never change the evidence level.", noted ? "" : "No notes. ");
 	json_decref(links);
 	json_decref(corrections);
 }

@@ -44,8 +44,17 @@ has "$D/out" 'No artifacts published with this run.' 'artifacts that are missing
 has "$D/out" 'Notes by people never change the evidence level.' 'and what a note is worth'
 has "$D/out" 'Liger-Kernel benchmarks, https://github.com/linkedin/Liger-Kernel, licence BSD-2-Clause, LinkedIn' 'source and licence stand in the citation'
 cp "$D/out" "$D/whole"
+sed -n '/^\$ ki show 521a0b1ea67f$/,/^```$/p' README.md | sed '1d;$d;/^  …$/d;s/…$//' | grep . >"$D/example"
+missing=$(while IFS= read -r line; do grep -qF -- "$line" "$D/out" || echo "$line"; done <"$D/example")
+is "$([ "$(lines "$D/example")" -gt 10 ] || echo short)$missing" '' 'every line of the example in README is printed'
 ki show --store "$S" $A --config "$D/none"
 is "$rc $(grep -c 'Source and licence are unknown here' "$D/out")" '0 1' 'a record is read without a config, which is then said'
+ki flag --store "$S" $A --reason 'measured with a cold clock'
+ki show --store "$S" $A
+has "$D/out" '  flagged          measured with a cold clock (' 'a flag set by hand is a note'
+ki flag --store "$S" $A --clear
+ki show --store "$S" $A
+is "$(grep -c '  flagged  ' "$D/out")" 0 'until it is cleared'
 ki cohort --store "$S" $A
 is "$(grep -c "1.38x .*PyTorch.*24.1 ms to 24.2 ms, 2025-05-27, 0.5.10, reported  $ID\$" "$D/out")" 1 'a run of a group is one line, its name whole'
 COLUMNS=60 "$KI" cohort --store "$S" $A >"$D/out"
