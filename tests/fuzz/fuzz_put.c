@@ -95,8 +95,9 @@ static void read_store(const char *path, bool taken)
 	check_lines(text, len);
 	free(text);
 	out = open_memstream(&text, &len);
+	struct screen on = screen_of(out, false);
 	for (uint32_t run = 0; run < c.counts.runs; run++)
-		must(show_text(&c, run, out) == 0, "every run can be shown to people");
+		must(show_text(&c, run, NULL, &on) == 0, "every run can be shown to people");
 	fclose(out);
 	free(text);
 	catalog_close(&c);
