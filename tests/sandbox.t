@@ -27,8 +27,10 @@ wait $normalize $store
 publish "$D/night" fixtures/csv/example/input.csv
 is $rc 0 'a night runs confined'
 if have strace; then
-	strace -f -e trace=execve,seccomp,landlock_create_ruleset -o "$D/calls" "$KI" nightly --quiet --store "$D/traced" \
+	# a file a process, so that no line is cut in two by another's
+	strace -ff -e trace=execve,seccomp,landlock_create_ruleset -o "$D/calls" "$KI" nightly --quiet --store "$D/traced" \
 		--snapshot fixtures/csv/example/input.csv --commit 2120862ba532c9449e72d603ba6324310ae756e7 2>"$D/err"
+	cat "$D"/calls.* >"$D/calls"
 	if grep -q 'execve(' "$D/calls"; then
 		stages=$(grep -c 'execve("[^"]*/ki-' "$D/calls")
 		is "$(grep -c 'seccomp(SECCOMP_SET_MODE_FILTER.* = 0$' "$D/calls")" $((stages + 1)) 'every stage of a night, and the probe, enters a filter'
