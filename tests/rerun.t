@@ -72,6 +72,10 @@ is "$("$KI" show --store "$S" "$rerun" --json | jq -r .reruns[0].subject)" "$(of
 is "$("$KI" show --store "$S" "$rerun" --json | jq -cj .manifest | "$B/bin/ki-normalize" --digest)" "$rerun" 'the body of a rerun has its digest'
 samples=$("$KI" show --store "$S" "$rerun" --json | jq -r .manifest.spec.timing.rawSamples.digest)
 is "$(zstd -dcq "$S/samples/${samples#sha256:}.json.zst" | sha256sum | cut -c1-64)" "${samples#sha256:}" 'its raw samples are kept under their digest'
+ki show --store "$S" "$rerun"
+has "$D/out" "  raw samples      $samples" 'ki show names them'
+is "$(grep -c '^  *[0-9]* bytes, compressed with zstd$' "$D/out") $(grep -c "^  rerun of         $(of rope)\$" "$D/out") $(grep -c '^                   signing key ' "$D/out")" '1 1 1' \
+	'with their size, the subject and who signed'
 "$KI" export --store "$S" --format jsonl >"$D/a"
 is "$(jq -rc 'select(.type == "run") | .evidence' "$D/a" | sort | uniq -c | tr -s ' \n' ' ')" ' 4 reported 4 verified ' 'dumps say the level'
 
