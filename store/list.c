@@ -194,6 +194,7 @@ static int cohort_json(struct catalog *c, const struct cohort *k, FILE *out)
 
 enum { BAR_MIN = 4, BAR_MAX = 30, BEFORE_BAR = 33, MEDIAN_AT = 10 }; /* columns */
 
+/* What names leave of a line. */
 static unsigned bar_width(const struct screen *on, const struct cohort *k)
 {
 	size_t taken = BEFORE_BAR;
@@ -206,11 +207,10 @@ static unsigned bar_width(const struct screen *on, const struct cohort *k)
 	return left < BAR_MIN ? BAR_MIN : left < BAR_MAX ? left : BAR_MAX;
 }
 
-/* Rank, median, ratio to the first, a bar, and who it is. */
-static void put_standing(const struct cohort *k, const struct member *m, const struct screen *on, struct buf *line)
+/* Rank, median, ratio to the first, a bar in `width` columns, and who it is. */
+static void put_standing(const struct cohort *k, const struct member *m, unsigned width, bool ascii, struct buf *line)
 {
 	const struct case_parts *parts = &m->c->parts;
-	unsigned width = bar_width(on, k);
 	struct buf text = {0};
 	if (m->rank && k->kernels > 1)
 		buf_printf(line, "%3u %3u%s", m->rank, m->kernel_rank, m->tied ? "=" : " ");
@@ -224,7 +224,7 @@ static void put_standing(const struct cohort *k, const struct member *m, const s
 	buf_clear(&text);
 	if (m->rank && k->members[0].primary > 0) {
 		buf_printf(line, "  %6.2fx  ", (double)m->primary / (double)k->members[0].primary);
-		plot_bar((double)m->primary / (double)k->members[k->ranked - 1].primary, width, on->ascii, &text);
+		plot_bar((double)m->primary / (double)k->members[k->ranked - 1].primary, width, ascii, &text);
 	} else {
 		buf_printf(line, "  %7s  ", m->rank ? "" : unranked_code(m->unranked));
 	}
@@ -255,11 +255,11 @@ static void put_details(const struct view *v, struct buf *line)
 }
 
 /* On a terminal two lines, the second with digits of the run that name it; else one, with the external id. */
-static void put_member(const struct view *v, const struct screen *on)
+static void put_member(const struct view *v, unsigned width, const struct screen *on)
 {
 	struct buf line = {0}, details = {0};
 	char hex[DIGEST_HEX + 1];
-	put_standing(v->k, v->m, on, &line);
+	put_standing(v->k, v->m, width, on->ascii, &line);
 	put_details(v, &details);
 	digest_hex(&v->m->row.digest, hex);
 	if (on->fitted) {
@@ -277,6 +277,7 @@ static int cohort_text(struct catalog *c, const struct cohort *k, const struct s
 	struct view v = {0};
 	char key[DIGEST_TEXT + 1];
 	const struct case_parts *parts = &k->members[0].c->parts;
+	unsigned width = bar_width(on, k);
 	digest_text(&k->key, key);
 	screen_line(on, 0, key);
 	screen_printf(on, 2, "%.*s \xc2\xb7 %.*s \xc2\xb7 %.*s \xc2\xb7 %s", (int)parts->operation_title.len, parts->operation_title.data,
@@ -287,7 +288,7 @@ static int cohort_text(struct catalog *c, const struct cohort *k, const struct s
 		screen_printf(on, 2, "note: holds %zu kernels whose published contracts coincide; the second number ranks within the kernel", k->kernels);
 	fputc('\n', on->out);
 	for (size_t i = 0; i < k->count && view_fill(&v, c, k, &k->members[i]) == 0; i++)
-		put_member(&v, on);
+		put_member(&v, width, on);
 	view_fini(&v);
 	return c->err->code ? -1 : 0;
 }

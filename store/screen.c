@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-enum { WIDTH = 100, WIDTH_MIN = 20, WIDTH_MAX = 10000, HANG_MIN = 4, UNIT_MAX = 4 /* bytes of `KiB,` */ };
+enum { WIDTH = 100, WIDTH_MIN = 40, WIDTH_MAX = 10000, HANG_MIN = 4, UNIT_MAX = 4 /* bytes of `KiB,` */ };
 
 static unsigned width_of(FILE *out)
 {

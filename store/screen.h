@@ -13,7 +13,7 @@
 
 struct screen {
 	FILE *out;
-	unsigned width; /* columns */
+	unsigned width; /* columns, 40 or more */
 	bool fitted;    /* lines keep to the width */
 	bool ascii;     /* drawings are of 7-bit characters, and where lines are fitted so is the text */
 };

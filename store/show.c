@@ -176,6 +176,15 @@ static void put_against_first(struct whole *w, const struct screen *on)
 	screen_field(on, "", "ki compare %.12s %.12s", one, other);
 }
 
+/* Runs of this case: its points over time. */
+static size_t points_of(const struct whole *w)
+{
+	size_t points = 0;
+	for (size_t i = 0; i < w->v.k->count; i++)
+		points += w->v.k->members[i].c == w->v.m->c;
+	return points;
+}
+
 static void put_comparison(struct whole *w, const struct screen *on)
 {
 	const struct member *m = w->v.m;
@@ -192,7 +201,7 @@ static void put_comparison(struct whole *w, const struct screen *on)
 			screen_field(on, "within kernel", "rank %u", m->kernel_rank);
 	}
 	put_against_first(w, on);
-	if (w->parts->metric == METRIC_LATENCY)
+	if (w->parts->metric == METRIC_LATENCY && points_of(w) > 1)
 		put_command(w, on, "trend", "ki trend");
 }
 

@@ -49,6 +49,11 @@ missing=$(while IFS= read -r line; do grep -qF -- "$line" "$D/out" || echo "$lin
 is "$([ "$(lines "$D/example")" -gt 10 ] || echo short)$missing" '' 'every line of the example in README is printed'
 ki show --store "$S" $A --config "$D/none"
 is "$rc $(grep -c 'Source and licence are unknown here' "$D/out")" '0 1' 'a record is read without a config, which is then said'
+ki show --store "$S" "$old"
+command=$(sed -n 's/^  trend  *ki //p' "$D/out")
+# shellcheck disable=SC2086
+ki $command --store "$S"
+is "$rc $(grep -c '  trend  ' "$D/whole") $(head -1 "$D/out")" "0 0 rms_norm, forward, $GPU, gh-pages" 'a run that is not alone in its case names the command that shows its trend'
 ki flag --store "$S" $A --reason 'measured with a cold clock'
 ki show --store "$S" $A
 has "$D/out" '  flagged          measured with a cold clock (' 'a flag set by hand is a note'
