@@ -18,13 +18,7 @@ need libjansson-dev header jansson.h
 need libssl-dev header openssl/evp.h
 need liblmdb-dev header lmdb.h
 need libzstd-dev header zstd.h
-<<<<<<< HEAD
-=======
 need libseccomp-dev header seccomp.h
-need libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
-need perl command -v prove
-need openssl command -v openssl
->>>>>>> fdaf3d7 (docs: hardening, and what it takes)
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 if [ "${1:-}" != build ]; then
 	need libcmocka-dev sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
@@ -39,6 +33,7 @@ if [ "${1:-}" != build ]; then
 	need chromium command -v chromium
 	need chromium-driver command -v chromedriver
 	need curl command -v curl
+	need bsdutils command -v script
 fi
 
 if [ -n "$missing" ]; then
