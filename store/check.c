@@ -52,17 +52,16 @@ static void check_id(struct check *k, enum table ids, const struct digest *d, ui
 
 static void check_citations(struct check *k, uint32_t object)
 {
-	static const char mark[] = "Digest\":\"sha256:";
-	const char *at = k->body.data, *end = at + k->body.len;
-	while ((at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1))) {
-		struct digest d;
-		uint32_t id;
-		at += 9;
-		if (end - at < DIGEST_TEXT || !digest_parse(at, DIGEST_TEXT, &d))
+	struct slice body = {k->body.data, k->body.len};
+	size_t at = 0;
+	const char *cited;
+	struct digest d;
+	uint32_t id;
+	for (int found; (found = known_citation(body, &at, &cited, &d));)
+		if (found < 0)
 			problem(k, "object %u cites a digest that is not one", object);
 		else if (catalog_object_id(k->c, &d, &id) != 1)
-			problem(k, "object %u cites %.*s, which is missing", object, DIGEST_TEXT, at);
-	}
+			problem(k, "object %u cites %.*s, which is missing", object, DIGEST_TEXT, cited);
 }
 
 static void check_objects(struct check *k)

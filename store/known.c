@@ -20,6 +20,17 @@ void known_fini(struct known *k)
 	*k = (struct known){0};
 }
 
+int known_citation(struct slice body, size_t *at, const char **cited, struct digest *out)
+{
+	static const char mark[] = "Digest\":\"sha256:";
+	const char *end = body.data + body.len, *found = memmem(body.data + *at, body.len - *at, mark, sizeof mark - 1);
+	if (!found)
+		return 0;
+	*cited = found + strlen("Digest\":\"");
+	*at = (size_t)(*cited - body.data);
+	return end - *cited >= DIGEST_TEXT && digest_parse(*cited, DIGEST_TEXT, out) ? 1 : -1;
+}
+
 int known_object(struct txn *t, const struct digest *d, uint32_t *id)
 {
 	struct key key;

@@ -25,6 +25,9 @@ struct known {
 void known_init(struct known *k);
 void known_fini(struct known *k);
 
+/* The next `…Digest":"sha256:…"` of a canonical text, where the pattern cannot stand inside a string, from `*at` on, which moves behind it:
+ * 1 found, its text at `*cited`; 0 none; -1 one that is no digest. */
+int known_citation(struct slice body, size_t *at, const char **cited, struct digest *out);
 /* Id of an object: 1 found, 0 unknown, -1 failed. */
 int known_object(struct txn *t, const struct digest *d, uint32_t *id);
 /* Adds an object under the next id unless it is there, with its metadata; *added tells. The caller has checked the digest; ERR_DATA

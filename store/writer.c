@@ -102,23 +102,21 @@ static int check_digest(struct writer *w, const struct digest *named, struct sli
 	return err_set(w->err, ERR_DATA, "the record says %s, but its bytes are %s", given, computed);
 }
 
-/* Every `…Digest":"sha256:…"` in an object must be known. Canonical text, so the pattern cannot stand inside a string. */
+/* Every digest that an object cites must be known. */
 static int check_citations(struct writer *w, struct slice body)
 {
-	static const char mark[] = "Digest\":\"sha256:";
-	const char *at = body.data, *end = body.data + body.len;
-	while ((at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1))) {
-		const char *text = at + 9;
-		struct digest d;
-		uint32_t id;
-		if (end - text < DIGEST_TEXT || !digest_parse(text, DIGEST_TEXT, &d))
+	size_t at = 0;
+	const char *cited;
+	struct digest d;
+	uint32_t id;
+	for (int found; (found = known_citation(body, &at, &cited, &d));) {
+		if (found < 0)
 			return err_set(w->err, ERR_DATA, "an object cites a digest that is not one");
-		int found = known_object(&w->t, &d, &id);
+		found = known_object(&w->t, &d, &id);
 		if (found < 0)
 			return -1;
 		if (found == 0)
-			return err_set(w->err, ERR_DATA, "an object cites %.*s, which is not in the store and was not sent before it", DIGEST_TEXT, text);
-		at = text;
+			return err_set(w->err, ERR_DATA, "an object cites %.*s, which is not in the store and was not sent before it", DIGEST_TEXT, cited);
 	}
 	return 0;
 }
