@@ -349,6 +349,20 @@ void file_remove_tree(const char *path)
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+int file_end_directory(int held, struct buf *temporary, const char *path, int rc, struct err *e)
+{
+	if (rc == 0)
+		rc = file_sync_directory(temporary->data, e);
+	if (rc == 0)
+		rc = file_move_new(temporary->data, path, e);
+	if (rc && held >= 0)
+		file_remove_tree(temporary->data);
+	if (held >= 0)
+		close(held);
+	buf_fini(temporary);
+	return rc ? -1 : 0;
+}
+
 bool file_same_time(const char *path, const char *other)
 {
 	struct stat a, b;

@@ -35,6 +35,9 @@ void file_sweep_directory(const char *directory);
 /* Makes a temporary directory, with missing parents, to build a tree in that will be moved to `path`; its name in `out`. Returns its
  * descriptor, to close when it has been moved or removed, or -1. */
 int file_begin_directory(const char *path, struct buf *out, struct err *e);
+/* Ends it: when `rc` is 0 it is synced and gets its name durably, which must be new (file_move_new); else, and when that fails, it is removed.
+ * `held` is what file_begin_directory returned, -1 too; frees `temporary`. Returns 0, or -1. */
+int file_end_directory(int held, struct buf *temporary, const char *path, int rc, struct err *e);
 /* Syncs the directory in which `path` lies: what was made, renamed or removed there then lasts. */
 int file_sync_parent(const char *path, struct err *e);
 

@@ -370,6 +370,19 @@ int json_check_canonical(struct slice text, const char *what, struct err *e)
 	return rc;
 }
 
+json_int_t json_total(const json_t *value)
+{
+	const char *name;
+	json_t *item;
+	size_t i;
+	json_int_t total = json_integer_value(value);
+	json_object_foreach((json_t *)value, name, item)
+		total += json_total(item);
+	json_array_foreach((json_t *)value, i, item)
+		total += json_total(item);
+	return total;
+}
+
 int json_put_line(const json_t *value, FILE *out, struct err *e)
 {
 	struct buf text = {0};

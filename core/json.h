@@ -34,6 +34,8 @@ json_t *json_load_config(const char *path, struct err *e);
 int json_canonical(const json_t *value, struct buf *out, struct err *e);
 /* ERR_DATA, naming `what`, unless the text is a JSON object in its canonical form. */
 int json_check_canonical(struct slice text, const char *what, struct err *e);
+/* The sum of all whole numbers of a tree; 0 for NULL. */
+json_int_t json_total(const json_t *value);
 /* Writes the canonical text and a newline to a stream, whose errors are its owner's to look for. */
 int json_put_line(const json_t *value, FILE *out, struct err *e);
 

@@ -41,16 +41,6 @@ static void time_gauge(struct buf *out, const char *name, const char *help, cons
 		gauge(out, name, help, (double)ms / 1000);
 }
 
-static double sum_of(const json_t *counts)
-{
-	const char *name;
-	json_t *value;
-	double sum = json_number_value(counts);
-	json_object_foreach((json_t *)counts, name, value)
-		sum += json_number_value(value);
-	return sum;
-}
-
 /* Rows of the night's publications, each under one outcome. */
 static void put_rows(struct buf *out, const json_t *report)
 {
@@ -61,10 +51,10 @@ static void put_rows(struct buf *out, const json_t *report)
 	for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
 		size_t k;
 		json_t *p;
-		double sum = 0;
+		json_int_t sum = 0;
 		json_array_foreach(json_object_get(report, "publications"), k, p)
-			sum += sum_of(json_object_get(json_object_get(p, "report"), outcomes[i].member));
-		sample(out, "rows", "outcome", outcomes[i].outcome, sum);
+			sum += json_total(json_object_get(json_object_get(p, "report"), outcomes[i].member));
+		sample(out, "rows", "outcome", outcomes[i].outcome, (double)sum);
 	}
 }
 
@@ -81,7 +71,7 @@ static void put_report(struct buf *out, const json_t *report)
 	json_array_foreach(json_object_get(report, "publications"), i, p)
 		refused += json_object_get(p, "refused") != NULL;
 	gauge(out, "publications_refused", "Files of the last night that the gates refused.", (double)refused);
-	gauge(out, "runs_new", "Runs that the last night added.", sum_of(json_object_get(json_object_get(report, "totals"), "newRuns")));
+	gauge(out, "runs_new", "Runs that the last night added.", (double)json_total(json_object_get(json_object_get(report, "totals"), "newRuns")));
 	family(out, "nightly_step_duration_seconds", "How long the steps of the last night took.");
 	json_object_foreach(json_object_get(report, "stepsMs"), step, ms)
 		sample(out, "nightly_step_duration_seconds", "step", step, json_number_value(ms) / 1000);
@@ -94,10 +84,10 @@ static void put_status(struct buf *out, const json_t *status)
 	json_t *channel;
 	family(out, "records", "What the store holds, by kind.");
 	for (i = 0; i < sizeof counts / sizeof *counts; i++)
-		sample(out, "records", "kind", counts[i], sum_of(json_object_get(status, counts[i])));
+		sample(out, "records", "kind", counts[i], (double)json_total(json_object_get(status, counts[i])));
 	family(out, "store_bytes", "Size of the catalog: its file, and the pages in use.");
-	sample(out, "store_bytes", "kind", "file", sum_of(json_object_get(status, "fileBytes")));
-	sample(out, "store_bytes", "kind", "live", sum_of(json_object_get(status, "liveBytes")));
+	sample(out, "store_bytes", "kind", "file", (double)json_total(json_object_get(status, "fileBytes")));
+	sample(out, "store_bytes", "kind", "live", (double)json_total(json_object_get(status, "liveBytes")));
 	family(out, "channel_published_timestamp_seconds", "When the newest publication of a channel was made.");
 	json_array_foreach(json_object_get(status, "channels"), i, channel) {
 		const char *text = json_text_of(channel, "publishedAt");

@@ -253,14 +253,5 @@ int backup_store(struct store *st, const char *to, struct err *e)
 		rc = copy_kept(st, temporary.data, e);
 	if (rc == 0)
 		rc = write_claim(temporary.data, e);
-	if (rc == 0)
-		rc = file_sync_directory(temporary.data, e);
-	if (rc == 0)
-		rc = file_move_new(temporary.data, to, e);
-	if (rc && held >= 0)
-		file_remove_tree(temporary.data);
-	if (held >= 0)
-		close(held);
-	buf_fini(&temporary);
-	return rc;
+	return file_end_directory(held, &temporary, to, rc, e);
 }

@@ -283,14 +283,5 @@ int load_dump(const char *directory, int fd, const char *name, struct load_total
 	int held = file_begin_directory(directory, &temporary, e), rc = held < 0 ? -1 : 0;
 	if (rc == 0)
 		rc = build(temporary.data, fd, name, totals, e);
-	if (rc == 0)
-		rc = file_sync_directory(temporary.data, e);
-	if (rc == 0)
-		rc = file_move_new(temporary.data, directory, e);
-	if (rc && held >= 0)
-		file_remove_tree(temporary.data);
-	if (held >= 0)
-		close(held);
-	buf_fini(&temporary);
-	return rc;
+	return file_end_directory(held, &temporary, directory, rc, e);
 }

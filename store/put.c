@@ -122,16 +122,6 @@ static int take_snapshot(struct intake *in, const struct record *r)
 
 /* ---- the report line: gates, then everything becomes visible ---- */
 
-static int64_t sum_of(const json_t *value)
-{
-	const char *name;
-	json_t *item;
-	int64_t total = json_integer_value(value);
-	json_object_foreach((json_t *)value, name, item)
-		total += sum_of(item);
-	return total;
-}
-
 /* Whether a publication's text can be of the same commit or entry: a look at the bytes, which spares reading most of them. */
 static bool may_be_same(const struct snapshot_parts *s, const MDB_val *text)
 {
@@ -186,7 +176,7 @@ static json_t *gate_reasons(struct intake *in, const json_t *report, const struc
 {
 	json_t *reasons = json_array();
 	double rows = (double)json_whole_of(report, "rows");
-	double rejected = (double)sum_of(json_object_get(report, "rejected")), skipped = (double)sum_of(json_object_get(report, "skipped"));
+	double rejected = (double)json_total(json_object_get(report, "rejected")), skipped = (double)json_total(json_object_get(report, "skipped"));
 	if (rows == 0)
 		note(reasons, "the file has no rows");
 	if (rows > 0 && rejected / rows > g->rejected_share_max)
@@ -297,7 +287,7 @@ static int take_report(struct intake *in, const struct record *r)
 		return -1;
 	in->totals->files++;
 	in->totals->runs_read += in->w.runs;
-	in->totals->rejected += (uint64_t)sum_of(json_object_get(report, "rejected"));
+	in->totals->rejected += (uint64_t)json_total(json_object_get(report, "rejected"));
 	int rc = in->skipped && !in->copy_of ? pass_over(in) : finish_file(in, report);
 	json_decref(report);
 	return rc;

@@ -112,17 +112,6 @@ static json_t *job_json(const struct policy *p, struct catalog *c, const struct 
 	return job;
 }
 
-static int put_json_line(const json_t *value, FILE *out, struct err *e)
-{
-	struct buf text = {0};
-	int rc = json_canonical(value, &text, e);
-	buf_char(&text, '\n');
-	if (rc == 0 && fwrite(text.data, 1, text.len, out) != text.len)
-		rc = err_errno(e, "standard output", "cannot write");
-	buf_fini(&text);
-	return rc;
-}
-
 /* What of a run decides whether and when it is planned, by number. */
 enum want { WANTED = 1, DOUBTED = 2 };
 
@@ -159,7 +148,7 @@ static int plan_turn(struct listing *l, const struct plan_options *o, const stru
 		    (turn >= 0 && turn_of(&v, want[v.m->run]) != turn))
 			continue;
 		json_t *job = job_json(p, l->c, &v, o->upstream);
-		rc = e->code ? -1 : put_json_line(job, out, e);
+		rc = e->code ? -1 : json_put_line(job, out, e);
 		json_decref(job);
 		++*count;
 	}

@@ -275,7 +275,7 @@ static void put_workload(struct whole *w, const struct screen *on)
 		     w->parts->x_name.data, (int)w->parts->x_value.len, w->parts->x_value.data, (int)w->parts->config.len, w->parts->config.data);
 }
 
-static void put_measured(const struct screen *on, const char *metric, const char *statistic, const json_t *value, const char *unit)
+static void put_measured(void *on, const char *metric, const char *statistic, const json_t *value, const char *unit)
 {
 	char number[JSON_NUMBER_MAX];
 	json_number(json_number_value(value), number);
@@ -284,18 +284,9 @@ static void put_measured(const struct screen *on, const char *metric, const char
 
 static void put_measurements(const json_t *manifest, const struct screen *on)
 {
-	const json_t *latency = json_object_get(json_object_get(spec(manifest), "timing"), "latencyNs");
-	const char *name;
-	json_t *value;
-	size_t i;
+	struct screen context = *on;
 	screen_heading(on, "Measurements");
-	json_object_foreach((json_t *)latency, name, value)
-		if (json_is_number(value))
-			put_measured(on, "latency", name, value, "ns");
-	json_array_foreach(json_object_get(latency, "confidence95"), i, value)
-		put_measured(on, "latency", i ? "95% interval of the median, upper end" : "95% interval of the median, lower end", value, "ns");
-	json_array_foreach(json_object_get(spec(manifest), "measurements"), i, value)
-		put_measured(on, json_text_of(value, "metric"), json_text_of(value, "statistic"), json_object_get(value, "value"), json_text_of(value, "unit"));
+	whole_measurements(manifest, put_measured, &context);
 }
 
 static void put_tree(const struct screen *on, const char *title, const json_t *body)

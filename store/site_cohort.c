@@ -11,17 +11,8 @@
 static void put_head(struct page *p, const struct cohort *k)
 {
 	const struct case_parts *c = &k->members[0].c->parts;
-	char name[SITE_NAME_MAX];
-	site_list_name("operations", c->operation_slug, name);
-	page_str(p, "<p>");
-	page_link(p, name, c->operation_title);
-	page_str(p, " \xc2\xb7 ");
-	page_text(p, c->mode);
-	page_str(p, " \xc2\xb7 ");
-	page_text(p, c->gpu);
-	page_str(p, "</p>\n<p>");
-	page_text(p, c->workload_label);
-	page_str(p, "</p>\n<dl>\n");
+	page_benchmark(p, c, false);
+	page_str(p, "<dl>\n");
 	page_row_str(p, "Metric", c->metric == METRIC_LATENCY ? "median latency" : "median of peak memory");
 	page_row_open(p, "Runs");
 	page_printf(p, "%zu, of which %zu ranked", k->count, k->ranked);

@@ -235,6 +235,25 @@ void page_quantity(struct page *p, enum metric m, int64_t value)
 		page_str(p, "\xe2\x80\x94");
 }
 
+void page_benchmark(struct page *p, const struct case_parts *c, bool link_gpu)
+{
+	char name[SITE_NAME_MAX];
+	site_list_name("operations", c->operation_slug, name);
+	page_str(p, "<p>");
+	page_link(p, name, c->operation_title);
+	page_str(p, " \xc2\xb7 ");
+	page_text(p, c->mode);
+	page_str(p, " \xc2\xb7 ");
+	site_list_name("gpus", c->gpu, name);
+	if (link_gpu)
+		page_link(p, name, c->gpu);
+	else
+		page_text(p, c->gpu);
+	page_str(p, "</p>\n<p>");
+	page_text(p, c->workload_label);
+	page_str(p, "</p>\n");
+}
+
 /* ---- leaves ---- */
 
 static void put_leaf(const char *name, const json_t *value, html_leaf *put, void *context)

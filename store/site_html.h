@@ -46,6 +46,8 @@ void page_row_close(struct page *p);
 void page_digest(struct page *p, const struct digest *d);
 /* A link within the site: `name` as the functions of site.h make it. */
 void page_link(struct page *p, const char *name, struct slice text);
+/* Two paragraphs at the head of a page: operation, pass and GPU, which `link_gpu` makes a link; and the workload. */
+void page_benchmark(struct page *p, const struct case_parts *c, bool link_gpu);
 /* A link elsewhere when `url` begins with https://, else its text. */
 void page_url(struct page *p, const char *url);
 /* A value in stored units as people read it, or an em dash. */

@@ -36,20 +36,10 @@ static bool controlled(const struct whole *w)
 
 static void put_head(struct page *p, struct whole *w)
 {
-	const struct case_parts *c = w->parts;
-	char digest[DIGEST_TEXT + 1], name[SITE_NAME_MAX];
+	char digest[DIGEST_TEXT + 1];
 	digest_text(&w->v.m->row.digest, digest);
-	site_list_name("operations", c->operation_slug, name);
-	page_str(p, "<p>");
-	page_link(p, name, c->operation_title);
-	page_str(p, " \xc2\xb7 ");
-	page_text(p, c->mode);
-	page_str(p, " \xc2\xb7 ");
-	site_list_name("gpus", c->gpu, name);
-	page_link(p, name, c->gpu);
-	page_str(p, "</p>\n<p>");
-	page_text(p, c->workload_label);
-	page_str(p, "</p>\n<p class=\"sub\">Run ");
+	page_benchmark(p, w->parts, true);
+	page_str(p, "<p class=\"sub\">Run ");
 	page_digest(p, &w->v.m->row.digest);
 	page_printf(p, "</p>\n<dl>\n<dt>Status</dt><dd>%s</dd>\n<dt>Evidence level</dt><dd>%s</dd>\n<dt>Data</dt><dd><a href=\"%s.json\">JSON of this record</a></dd>\n</dl>\n",
 		    w->v.m->row.flags & RUN_FAILED ? "failed" : "passed", view_evidence(&w->v), digest + 7);
@@ -276,8 +266,9 @@ static void put_workload(struct page *p, const struct whole *w)
 
 /* ---- measurements, protocol, environment, artifacts ---- */
 
-static void put_measured(struct page *p, const char *metric, const char *statistic, const json_t *value, const char *unit)
+static void put_measured(void *context, const char *metric, const char *statistic, const json_t *value, const char *unit)
 {
+	struct page *p = context;
 	page_str(p, "<tr><td>");
 	html_str(&p->out, metric);
 	page_str(p, "</td><td>");
@@ -291,19 +282,9 @@ static void put_measured(struct page *p, const char *metric, const char *statist
 
 static void put_measurements(struct page *p, const json_t *manifest)
 {
-	const json_t *latency = json_object_get(json_object_get(spec(manifest), "timing"), "latencyNs");
-	const char *name;
-	json_t *value;
-	size_t i;
 	page_section(p, "measurements", "Measurements");
 	page_table(p, "All that was measured, with units", "Metric|Statistic|#Value|Unit");
-	json_object_foreach((json_t *)latency, name, value)
-		if (json_is_number(value))
-			put_measured(p, "latency", name, value, "ns");
-	json_array_foreach(json_object_get(latency, "confidence95"), i, value)
-		put_measured(p, "latency", i ? "95% interval of the median, upper end" : "95% interval of the median, lower end", value, "ns");
-	json_array_foreach(json_object_get(spec(manifest), "measurements"), i, value)
-		put_measured(p, json_text_of(value, "metric"), json_text_of(value, "statistic"), json_object_get(value, "value"), json_text_of(value, "unit"));
+	whole_measurements(manifest, put_measured, p);
 	page_table_end(p);
 	page_str(p, "</section>\n");
 }

@@ -264,17 +264,8 @@ static void put_head(struct page *p, const struct catalog_case *of)
 {
 	const struct case_parts *c = &of->parts;
 	char name[SITE_NAME_MAX];
-	site_list_name("operations", c->operation_slug, name);
-	page_str(p, "<p>");
-	page_link(p, name, c->operation_title);
-	page_str(p, " \xc2\xb7 ");
-	page_text(p, c->mode);
-	page_str(p, " \xc2\xb7 ");
-	site_list_name("gpus", c->gpu, name);
-	page_link(p, name, c->gpu);
-	page_str(p, "</p>\n<p>");
-	page_text(p, c->workload_label);
-	page_str(p, "</p>\n<dl>\n");
+	page_benchmark(p, c, true);
+	page_str(p, "<dl>\n");
 	page_row_str(p, "Metric", "median latency");
 	page_row(p, "Kernel", c->kernel);
 	site_list_name("providers", c->provider, name);

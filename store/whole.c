@@ -148,3 +148,18 @@ json_t *whole_json(struct whole *w)
 	json_decref(corrections);
 	return root;
 }
+
+void whole_measurements(const json_t *manifest, whole_measurement *put, void *context)
+{
+	const json_t *spec = json_object_get(manifest, "spec"), *latency = json_object_get(json_object_get(spec, "timing"), "latencyNs");
+	const char *name;
+	json_t *value;
+	size_t i;
+	json_object_foreach((json_t *)latency, name, value)
+		if (json_is_number(value))
+			put(context, "latency", name, value, "ns");
+	json_array_foreach(json_object_get(latency, "confidence95"), i, value)
+		put(context, "latency", i ? "95% interval of the median, upper end" : "95% interval of the median, lower end", value, "ns");
+	json_array_foreach(json_object_get(spec, "measurements"), i, value)
+		put(context, json_text_of(value, "metric"), json_text_of(value, "statistic"), json_object_get(value, "value"), json_text_of(value, "unit"));
+}

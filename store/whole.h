@@ -27,6 +27,10 @@ struct whole {
 int whole_load(struct whole *w, struct whole_cache *cache, const struct cohort *k, const struct member *m);
 void whole_fini(struct whole *w);
 
+/* Calls `put` for everything that a run's manifest says was measured, in the order in which pages and text show it. */
+typedef void whole_measurement(void *context, const char *metric, const char *statistic, const json_t *value, const char *unit);
+void whole_measurements(const json_t *manifest, whole_measurement *put, void *context);
+
 /* All of it as one tree: the columns of view.h, `manifest`, `cites`, `config`, `publications`, `reruns`, and `corrections` where there
  * are any. The caller owns it; NULL when
  * the store is damaged. */
