@@ -14,23 +14,7 @@ enum { ROWS, HIDDEN };
 
 #ifndef __CUDACC__
 
-static int derive(struct ki_case *c, const char **reason)
-{
-    if (c->axis[ROWS] > INT32_MAX || c->axis[HIDDEN] > 1 << 28) {
-        *reason = "an axis is too large";
-        return -1;
-    }
-    return 0;
-}
-
-/* x once, y once, the parameters once. */
-static struct ki_floor least(const struct ki_case *c, enum ki_pass pass)
-{
-    double rows = (double)c->axis[ROWS], hidden = (double)c->axis[HIDDEN];
-    double bytes = 2 * rows * hidden * (double)ki_dtype_bytes(c->dtype) + 8 * hidden;
-    (void)pass;
-    return (struct ki_floor){ .bytes = bytes, .dense_bytes = bytes, .hard = true };
-}
+#include "dyt.h"
 
 static const struct ki_reference reference = ki_reference_here;
 KI_DECLARE_DEVICE(dyt);
@@ -63,11 +47,10 @@ const struct ki_operation dyt_operation = {
 static int launch(const struct ki_call *c)
 {
     return ki::with_type(c->work.dtype, [&]<typename T>() {
-        ki::dyt_args<T> a = {
+        return ki::dyt_forward<T>({
             .x = ki::data<T>(c, X), .alpha = ki::data<float>(c, ALPHA), .gamma = ki::data<float>(c, GAMMA), .beta = ki::data<float>(c, BETA),
             .y = ki::data<T>(c, Y), .hidden = (int)c->work.axis[HIDDEN],
-        };
-        return ki::dyt_forward<T>(a, c->work.axis[ROWS], (cudaStream_t)c->stream);
+        }, c->work.axis[ROWS], (cudaStream_t)c->stream);
     });
 }
 

@@ -1,9 +1,6 @@
-/* DyT: a learned tanh in the place of a norm, without a bias, element by element, arithmetic in fp32 with one rounding at the end. Parameters are fp32 whatever
- * the type of x is, as in the published contract.
+/* DyT without a bias: otherwise as dyt.cu says.
  * x, y [rows, hidden], row-major; alpha [1], gamma [hidden]
  * forward   reads x, writes y                 4096 x 16384 bf16: 269 MB
- * alpha is drawn near 0.5, where upstream begins: the time of a tanh depends on its argument.
- * Forward only: backward and full have no kernel here. Kernel: dyt.cuh
  * reference dyt_ref.h; tolerance config/tolerances.json */
 #define KI_REF_FILE "dyt_ref.h"
 enum { X, ALPHA, GAMMA, Y };
@@ -13,23 +10,7 @@ enum { ROWS, HIDDEN };
 
 #ifndef __CUDACC__
 
-static int derive(struct ki_case *c, const char **reason)
-{
-    if (c->axis[ROWS] > INT32_MAX || c->axis[HIDDEN] > 1 << 28) {
-        *reason = "an axis is too large";
-        return -1;
-    }
-    return 0;
-}
-
-/* x once, y once, the parameters once. */
-static struct ki_floor least(const struct ki_case *c, enum ki_pass pass)
-{
-    double rows = (double)c->axis[ROWS], hidden = (double)c->axis[HIDDEN];
-    double bytes = 2 * rows * hidden * (double)ki_dtype_bytes(c->dtype) + 4 * hidden;
-    (void)pass;
-    return (struct ki_floor){ .bytes = bytes, .dense_bytes = bytes, .hard = true };
-}
+#include "dyt.h"
 
 static const struct ki_reference reference = ki_reference_here;
 KI_DECLARE_DEVICE(dyt_no_beta);
@@ -61,11 +42,10 @@ const struct ki_operation dyt_no_beta_operation = {
 static int launch(const struct ki_call *c)
 {
     return ki::with_type(c->work.dtype, [&]<typename T>() {
-        ki::dyt_args<T> a = {
+        return ki::dyt_forward<T>({
             .x = ki::data<T>(c, X), .alpha = ki::data<float>(c, ALPHA), .gamma = ki::data<float>(c, GAMMA), .beta = nullptr,
             .y = ki::data<T>(c, Y), .hidden = (int)c->work.axis[HIDDEN],
-        };
-        return ki::dyt_forward<T>(a, c->work.axis[ROWS], (cudaStream_t)c->stream);
+        }, c->work.axis[ROWS], (cudaStream_t)c->stream);
     });
 }
 
