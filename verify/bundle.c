@@ -320,16 +320,22 @@ static const char *path_of(const char *folder, const char *kind, const struct di
     return arena_printf(a, "%s/%s/%s%s", folder, kind, hex, suffix);
 }
 
+/* Reads a file that is named by the digest of its bytes. */
+static int read_named(const char *path, size_t most, const struct digest *d, struct buf *out, struct err *e)
+{
+    if (file_read(path, most, out, e) != 0)
+        return -1;
+    struct digest found = digest_of(out->data, out->len);
+    return digest_cmp(&found, d) == 0 ? 0 : err_at(e, ERR_DATA, path, 0, 0, "other bytes than its name says");
+}
+
 int bundle_open(const char *folder, const struct digest *d, const struct ki_operation *op, struct arena *a, struct bundle *b, struct err *e)
 {
     struct buf text = { 0 };
     const char *path = path_of(folder, "bundles", d, ".json", a);
-    int rc = file_read(path, BUNDLE_TEXT_MAX, &text, e);
-    if (rc == 0) {
-        struct digest found = digest_of(text.data, text.len);
-        rc = digest_cmp(&found, d) == 0 ? bundle_read((struct slice){ text.data, text.len }, path, op, a, b, e)
-                                        : err_at(e, ERR_DATA, path, 0, 0, "other bytes than its name says");
-    }
+    int rc = read_named(path, BUNDLE_TEXT_MAX, d, &text, e);
+    if (rc == 0)
+        rc = bundle_read((struct slice){ text.data, text.len }, path, op, a, b, e);
     buf_fini(&text);
     return rc;
 }
@@ -355,13 +361,7 @@ int bundle_find(const char *folder, const struct bundle_key *key, const struct k
 int bundle_blob(const char *folder, const struct digest *d, struct buf *out, struct err *e)
 {
     struct arena a = { 0 };
-    const char *path = path_of(folder, "blobs", d, "", &a);
-    int rc = file_read(path, BLOB_MAX, out, e);
-    if (rc == 0) {
-        struct digest found = digest_of(out->data, out->len);
-        if (digest_cmp(&found, d) != 0)
-            rc = err_at(e, ERR_DATA, path, 0, 0, "other bytes than its name says");
-    }
+    int rc = read_named(path_of(folder, "blobs", d, "", &a), BLOB_MAX, d, out, e);
     arena_fini(&a);
     return rc;
 }

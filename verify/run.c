@@ -52,14 +52,13 @@ struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a
     return jobs;
 }
 
-static void print_outcome(const struct batch *b, const struct outcome *o, const struct evidence *v, struct arena *a)
+static void print_outcome(const struct outcome *o, const struct evidence *v, struct arena *a)
 {
     printf("%-52s %-21s", job_title(o->job, a), v->status);
     if (v->timing.samples)
         printf(" %10.2f us  src %10.2f  h %6.1f  %-6s %5.0f GB/s %4.2f", v->timing.median * 1e-3, v->t_src_ns * 1e-3, v->h_ns * 1e-3,
             rerun_class_text(v->verdict.class), v->gbps, v->copy_share > 0 ? v->copy_share : 0);
     printf("  %s%s%s\n", verdict_text(v->verdict.code), o->text[0] ? ": " : "", o->text);
-    (void)b;
 }
 
 static int write_evidence(struct batch *b, const struct run *o, struct err *e)
@@ -78,7 +77,7 @@ static int write_evidence(struct batch *b, const struct run *o, struct err *e)
         if (rc == 0)
             rc = file_add(file, envelope.data, envelope.len, e);
         if (rc == 0)
-            print_outcome(b, &b->outcome[i], &v, &b->arena);
+            print_outcome(&b->outcome[i], &v, &b->arena);
     }
     buf_fini(&payload);
     buf_fini(&envelope);

@@ -12,7 +12,6 @@ struct upstream {
     struct ki_case work;
     void *module[BUNDLE_KERNELS_MAX], *function[BUNDLE_KERNELS_MAX];
     void *memory[BUNDLE_BUFFERS_MAX]; /* NULL where the call's tensor is used */
-    int64_t size_bytes;
 };
 
 static int tensor_of(const struct bundle_buffer *b)
@@ -176,7 +175,6 @@ static int allocate(struct upstream *u, const char *folder, int i, struct err *e
         return -1;
     if (!u->memory[i])
         return err_set(e, ERR_TEMP, "no memory for %lld bytes of scratch", (long long)b->size_bytes);
-    u->size_bytes += b->size_bytes;
     if (tensors_error(u->place, u->place->fill(u->memory[i], (size_t)b->size_bytes, poison_nan, NULL), "filling", e) != 0)
         return -1;
     return b->constant ? fill_constant(u, folder, i, e) : 0;
@@ -217,9 +215,4 @@ void upstream_close(struct upstream *u)
 struct implementation upstream_implementation(struct upstream *u)
 {
     return (struct implementation){ launch, u, before, after };
-}
-
-int64_t upstream_size_bytes(const struct upstream *u)
-{
-    return u->size_bytes;
 }

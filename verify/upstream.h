@@ -19,7 +19,4 @@ void upstream_close(struct upstream *); /* NULL is fine */
 
 struct implementation upstream_implementation(struct upstream *);
 
-/* Bytes that it allocated beside the tensors of the call. */
-int64_t upstream_size_bytes(const struct upstream *);
-
 #endif
