@@ -4,9 +4,7 @@ cd "$(dirname "$0")/.." && . tests/tap.sh
 
 F=fixtures/verify
 S=$D/store
-CONFIG=$D/config
-cp -r config "$CONFIG"
-cp $F/signers.json "$CONFIG/signers.json"
+fixture_config
 publish "$S" fixtures/csv/day-1/input.csv
 publish "$S" fixtures/csv/day-2/input.csv
 publish "$S" fixtures/csv/day-1/input.csv 3333333333333333333333333333333333333333 # carries what is there

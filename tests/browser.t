@@ -20,8 +20,7 @@ A=521a0b1ea67f4bccad75b0d7022a153d94d2e1f54d3b3fc8d77c41310b88b107
 BB=c3252a98ba487075f12047e8fc1ecd6dc156a9144e5fc5a6619de6954416fcf6
 KI_NOW=2026-01-02T03:04:05Z
 export KI_NOW
-cp -r config "$D/config"
-cp fixtures/verify/signers.json "$D/config/signers.json"
+fixture_config
 publish "$D/store" fixtures/csv/example/input.csv 2120862ba532c9449e72d603ba6324310ae756e7
 publish "$D/store" fixtures/csv/day-1/input.csv 1111111111111111111111111111111111111111
 publish "$D/store" fixtures/csv/day-2/input.csv 2222222222222222222222222222222222222222
@@ -30,10 +29,10 @@ publish "$D/store" fixtures/csv/unknown-names/input.csv 444444444444444444444444
 publish "$D/store" fixtures/csv/long-names/input.csv 5555555555555555555555555555555555555555
 publish "$D/store" fixtures/site/hostile-text.csv 6666666666666666666666666666666666666666
 publish "$D/store" fixtures/verify/rows.csv 7777777777777777777777777777777777777777
-ki verify import fixtures/verify/evidence --store "$D/store" --config "$D/config"
+ki verify import fixtures/verify/evidence --store "$D/store" --config "$CONFIG"
 rerun=$("$KI" list --store "$D/store" --provider kernelindex --format tsv --columns digest | head -1)
 "$KI" flag --store "$D/store" "$rerun" --reason 'seen twice'
-ki export --store "$D/store" --format site --out "$O" --config "$D/config" --json
+ki export --store "$D/store" --format site --out "$O" --config "$CONFIG" --json
 is "$rc" 0 'a store of many kinds of run becomes a site'
 browser_start
 ok $? 'a browser starts'

@@ -21,9 +21,7 @@ sanitized && [ -z "$LONG" ] && share=4
 workers=${KI_TEST_WORKERS:-$(nproc)}
 export KI_NOW=2026-01-02T03:04:05Z # so that dumps have one name, and the same bytes
 
-CONFIG=$D/config
-cp -r config "$CONFIG"
-cp fixtures/verify/signers.json "$CONFIG/signers.json"
+fixture_config
 table 40 >"$D/table.csv"
 mkdir "$D/empty" "$D/rows" "$D/both"
 publish "$D/rows/store" fixtures/verify/rows.csv 2222222222222222222222222222222222222222

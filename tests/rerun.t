@@ -5,9 +5,7 @@ cd "$(dirname "$0")/.." && . tests/tap.sh
 
 F=fixtures/verify
 S=$D/store
-CONFIG=$D/config
-cp -r config "$CONFIG"
-cp $F/signers.json "$CONFIG/signers.json"
+fixture_config
 ki nightly --store "$S" --snapshot $F/rows.csv --commit 2222222222222222222222222222222222222222
 is "$rc" 0 'four rows are published'
 of() { # of KERNEL - the run of a row

@@ -1,8 +1,6 @@
 # What tests of the site share. To be sourced after tap.sh.
 # shellcheck shell=sh disable=SC2154
-CONFIG=$D/config
-cp -r config "$CONFIG"
-cp fixtures/verify/signers.json "$CONFIG/signers.json"
+fixture_config
 site() { # site STORE OUT - counts as JSON in $D/out
 	ki export --store "$1" --format site --out "$2" --config "$CONFIG" --json
 }
@@ -35,6 +33,13 @@ facts() { # facts RECORD PAGE - each line of standard input stands on the page
 }
 stamps() { # stamps OUT - every file with its time and size
 	(cd "$1" && find . -type f -printf '%p %T@ %s\n' | sort)
+}
+written_once() { # written_once STORE OUT - leaves the stamps of its files in $D/before
+	stamps "$2" >"$D/before"
+	site "$1" "$2"
+	stamps "$2" >"$D/after"
+	is "$(jq -c .written "$D/out")" 0 'a second export writes nothing'
+	same "$D/before" "$D/after" 'and every file keeps its bytes and its time'
 }
 whole() { # whole OUT - what holds for every page of every site
 	local name

@@ -53,11 +53,7 @@ is "$(jq -r --arg d "$(jq -r 'select(.provider == "kernelindex") | .environment'
 	580.159.04 'objects have their leaves, one by one'
 
 # --- written once -------------------------------------------------------------------------------------------------------------------
-stamps "$O" >"$D/before"
-site "$S" "$O"
-stamps "$O" >"$D/after"
-is "$(jq -c .written "$D/out")" 0 'a second export writes nothing'
-same "$D/before" "$D/after" 'and every file keeps its bytes and its time'
+written_once "$S" "$O"
 
 # --- in a browser ---------------------------------------------------------------------------------------------------------------------
 publish "$D/hostile" fixtures/site/hostile-text.csv

@@ -78,11 +78,7 @@ is "$(grep -c '<svg ' "$page") $(grep -o '<h2 id="channel-[0-9]*">Channel [a-z-]
 has "$page" '1 point: change points are looked for from 6 on.' 'which says why'
 
 # --- written once -------------------------------------------------------------------------------------------------------------------
-stamps "$O" >"$D/before"
-site "$S" "$O"
-stamps "$O" >"$D/after"
-is "$(jq -c .written "$D/out")" 0 'a second export writes nothing'
-same "$D/before" "$D/after" 'and every page keeps its bytes and its time'
+written_once "$S" "$O"
 publish "$S" fixtures/site/hostile-text.csv
 site "$S" "$O"
 (cd "$O" && find trends -type f -name '??*' -printf './%p %T@ %s\n' | sort) >"$D/after"

@@ -32,6 +32,11 @@ is() { # is FOUND EXPECTED SENTENCE
 	ok $status "$3"
 	[ $status -eq 0 ] || printf '%s\n' "found $1" "wants $2" | sed 's/^/#   /'
 }
+fixture_config() { # config/ with the key of fixtures/verify/evidence approved, in $CONFIG
+	CONFIG=$D/config
+	cp -r config "$CONFIG"
+	cp fixtures/verify/signers.json "$CONFIG/signers.json"
+}
 same() { # same EXPECTED-FILE FOUND-FILE SENTENCE
 	cmp -s "$1" "$2"
 	local status=$?

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "normalize/build.h"
 
 void must(bool holds, const char *sentence)
 {
@@ -139,4 +140,15 @@ const char *fuzz_directory(void)
 	must(mkdtemp(directory) != NULL, "there is a place for files");
 	atexit(remove_directory);
 	return directory;
+}
+
+const struct curate *fuzz_config(void)
+{
+	static struct curate *c;
+	struct err e = {0};
+	if (!c) {
+		must((c = curate_new("config", &e)) != NULL, "config/ loads (run from the top of the tree)");
+		build_tables(c);
+	}
+	return c;
 }

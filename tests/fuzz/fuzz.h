@@ -11,6 +11,7 @@
 
 #include "core/arena.h"
 #include "core/err.h"
+#include "normalize/curate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +38,8 @@ char *fuzz_edit(const json_t *base, struct feed *edits);
 int fuzz_file(const void *data, size_t len, char path[32]);
 /* All that a descriptor holds, from its start. Replaces `out`. */
 void fuzz_read(int fd, struct buf *out);
+/* config/ with its tables, loaded once. */
+const struct curate *fuzz_config(void);
 /* A directory in memory that lives until the process ends normally; libFuzzer's ends leave it under /dev/shm. */
 const char *fuzz_directory(void);
 

@@ -7,17 +7,6 @@
 #include "fuzz.h"
 #include "normalize/build.h"
 
-static const struct curate *tables(void)
-{
-	static struct curate *c;
-	struct err e = {0};
-	if (!c) {
-		must((c = curate_new("config", &e)) != NULL, "config/ loads (run from the top of the tree)");
-		build_tables(c);
-	}
-	return c;
-}
-
 static void check_binding(const struct binding *b)
 {
 	struct arena a = {0};
@@ -46,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct binding b;
 	json_t *config = bind_config(feed_rest(&feed), &e);
 	must_agree(!config, &e);
-	if (config && bind_row(tables(), kernel, x_name, x_value, config, &b) == BIND_OK)
+	if (config && bind_row(fuzz_config(), kernel, x_name, x_value, config, &b) == BIND_OK)
 		check_binding(&b);
 	json_decref(config);
 	return 0;

@@ -12,17 +12,6 @@
 #include "normalize/csv.h"
 #include "normalize/record.h"
 
-static const struct curate *tables(void)
-{
-	static struct curate *c;
-	struct err e = {0};
-	if (!c) {
-		must((c = curate_new("config", &e)) != NULL, "config/ loads (run from the top of the tree)");
-		build_tables(c);
-	}
-	return c;
-}
-
 static void check_line(struct slice line)
 {
 	struct record r;
@@ -79,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int in = fuzz_file(text.data, text.len, path), out = memfd_create("wire", MFD_CLOEXEC);
 	struct source source = {.path = path, .file = "a.csv", .channel = "committed", .commit = "2120862ba532", .entry = ""};
 	read_fields(in);
-	converter_init(&cv, tables(), CONVERT_WIRE, out);
+	converter_init(&cv, fuzz_config(), CONVERT_WIRE, out);
 	cv.tables = "";
 	int rc = convert_file(&cv, &source, report, &e);
 	must_agree(rc != 0, &e);
