@@ -192,7 +192,8 @@ void site_put_history(struct page *p, const struct whole *w)
 	const struct member *m = w->v.m;
 	page_section(p, "history", "History");
 	page_str(p, "<dl>\n");
-	page_row_str(p, "State", m->superseded ? "superseded" : lineage_withdrawn(&p->site->lineage, m) ? "withdrawn by the source without a successor" : "current");
+	const char *state = lineage_state(&p->site->lineage, m);
+	page_row_str(p, "State", strcmp(state, "withdrawn") == 0 ? "withdrawn by the source without a successor" : state);
 	put_other(p, "Superseded by", m->superseded ? cohort_member(w->v.k, m->successor) : NULL);
 	put_other(p, "Supersedes", lineage_predecessor(w->v.k, m));
 	page_str(p, "</dl>\n");

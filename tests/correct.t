@@ -111,6 +111,7 @@ has "$page" 'Notes by people never change the evidence level' 'which says what a
 page=$(find "$D/site/runs" -name "$(echo "$FIRST" | cut -c8-)*.html")
 has "$page" 'measured with a cold clock' 'a retraction stands there too'
 has "$page" 'None: <code>RETRACTED</code>' 'and the page gives no rank'
+has "$page" '<dt>State</dt><dd>retracted</dd>' 'and its history calls the run retracted, as `ki history` does'
 ki note --undo "$note" --key "$D/ann.pem"
 is "$rc $("$KI" show "$LAST" --json | jq -c '[.corrections[].undone]')" '0 [true,null]' 'a note is undone the same way'
 ki check
