@@ -29,6 +29,7 @@ struct probe {
 	struct txn *t;
 	const struct run_row *row;
 	uint32_t wanted, run; /* run: the one found, UINT32_MAX when none */
+	struct run_row found;
 	bool conflict, member;
 };
 
@@ -36,8 +37,10 @@ static void match_digest(const struct index_entry *entry, void *context)
 {
 	struct probe *p = context;
 	struct run_row held;
-	if (p->run == UINT32_MAX && run_get(p->t, entry->run, &held) == 0 && digest_cmp(&held.digest, &p->row->digest) == 0)
+	if (p->run == UINT32_MAX && run_get(p->t, entry->run, &held) == 0 && digest_cmp(&held.digest, &p->row->digest) == 0) {
 		p->run = entry->run;
+		p->found = held;
+	}
 }
 
 static void match_time(const struct index_entry *entry, void *context)
@@ -65,7 +68,8 @@ static int by_digest(const void *a, const void *b, void *rows)
 	return order ? order : (x->run > y->run) - (x->run < y->run);
 }
 
-/* Sorts positions by digest, and finds for each its first twin in the batch and its run number if the catalog has it. */
+/* Sorts positions by digest, and finds for each its first twin in the batch, and if the catalog has it its run number and row: a run
+ * stays in the case that first brought it, though upstream may spell the case another way later. */
 static int find_known(struct batch *b, struct txn *t, struct batch_target *target)
 {
 	struct batch_scratch *s = b->scratch;
@@ -84,6 +88,8 @@ static int find_known(struct batch *b, struct txn *t, struct batch_target *targe
 		rc = index_probe_key(digests, s->order[k].key, match_digest, &p);
 		s->run_of[i] = p.run;
 		s->fresh[i] = p.run == UINT32_MAX;
+		if (!s->fresh[i])
+			b->rows[i] = p.found;
 	}
 	index_probe_free(digests);
 	return rc;

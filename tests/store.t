@@ -63,6 +63,11 @@ publish "$S" "$D/reverse.csv" 400000000000
 ki nightly --store "$S" --snapshot "$D/reverse.csv" --commit 400000000000
 is "$rc $(cat "$D/out")" '0 ki nightly: nothing new' 'the same file of the same commit is nothing new'
 clean "$S" 'S03: the store is clean'
+# The same measurement under another spelling of its config: the record is the same, and so is its place.
+sed 's/""M"": 2048, /""M"":2048,/' $FIXTURES/duplicates/input.csv >"$D/respelled.csv"
+publish "$S" "$D/respelled.csv" 500000000000
+is "$rc $(runs "$S") $(dump "$S")" "0 3 $(dump "$D/s03r")" 'a config that is spelled another way adds no run, and moves none'
+clean "$S" 'and the store is clean'
 
 # --- lists never mix what cannot be compared (G01, G02, G06, G10) -----------------------------------------------------------------
 S=$D/g01
