@@ -9,8 +9,8 @@
 #include "store/entry.h"
 #include "store/policy.h"
 
-static const char *const names[FLAG_CODES] = {"IMPOSSIBLE",   "CONTRADICTED",  "REGRESSION",	"IMPROVEMENT", "LAUNCH_SUSPECT", "NON_MONOTONE",
-					      "WIDE_SPREAD", "SINGLE_SAMPLE", "RECORD_CANDIDATE", "ALIAS",	     "MANUAL"};
+static const char *const names[FLAG_CODES] = {"IMPOSSIBLE", "CONTRADICTED", "REGRESSION",    "IMPROVEMENT",      "LAUNCH_SUSPECT", "NON_MONOTONE",
+					      "OUTLIER",    "WIDE_SPREAD",  "SINGLE_SAMPLE", "RECORD_CANDIDATE", "ALIAS",          "MANUAL"};
 
 const char *flag_name(enum flag_code code)
 {
@@ -323,6 +323,23 @@ static void rule_record(struct deriver *d, const struct cohort *k)
 		   shown((double)first->primary, a), gain, shown((double)before->primary, b));
 }
 
+/* Set-up cost inside the timing, a wrong unit: no work of one group differs that much. Which of the two is wrong no rule can say. */
+static void rule_outlier(struct deriver *d, const struct cohort *k)
+{
+	char a[32], b[32];
+	const struct member *first = &k->members[0];
+	for (size_t i = k->ranked; i-- > 1;) {
+		const struct member *m = &k->members[i];
+		double ratio = times((double)m->primary, (double)first->primary);
+		if (ratio < d->policy.outlier_ratio)
+			return;
+		struct sample s = {.run = m->run, .labels = catalog_labels(d->c, m->row.labels)};
+		const struct fact facts[] = {{"medianNs", (double)m->primary}, {"firstMedianNs", (double)first->primary}, {"ratio", ratio}};
+		raise_flag(d, FLAG_OUTLIER, &s, first->run, ratio, facts, 3, "%s is %.0f times the %s of the first of its group: one of the two timed something else",
+			   shown((double)m->primary, a), ratio, shown((double)first->primary, b));
+	}
+}
+
 static int gather(const struct cohort *k, void *context)
 {
 	struct deriver *d = context;
@@ -332,6 +349,7 @@ static int gather(const struct cohort *k, void *context)
 		if (!(k->members[i].row.flags & RUN_WHOLE) && add_sample(d, &k->members[i]))
 			return -1;
 	rule_record(d, k);
+	rule_outlier(d, k);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ enum flag_code {
 	FLAG_IMPROVEMENT,      /* a change point, faster */
 	FLAG_LAUNCH_SUSPECT,   /* looks like launch cost, not like work */
 	FLAG_NON_MONOTONE,     /* a larger size takes much less time */
+	FLAG_OUTLIER,          /* so far behind the first of its cohort that one of the two measured something else */
 	FLAG_WIDE_SPREAD,
 	FLAG_SINGLE_SAMPLE,
 	FLAG_RECORD_CANDIDATE, /* new first of its cohort */

@@ -32,7 +32,7 @@ static int thresholds(struct policy *p, struct err *e)
 		{"floorAllowance", &p->floor_allowance}, {"hardFloorBytes", &p->hard_floor_bytes}, {"launchRatio", &p->launch_ratio},
 		{"launchMedianNs", &p->launch_median_ns}, {"flatTimeRatio", &p->flat_time_ratio}, {"flatFloorRatio", &p->flat_floor_ratio},
 		{"spreadRatio", &p->spread_ratio}, {"contradictionRatio", &p->contradiction_ratio}, {"dropRatio", &p->drop_ratio},
-		{"recordGain", &p->record_gain}, {"flushNs", &p->flush_ns},
+		{"outlierRatio", &p->outlier_ratio}, {"recordGain", &p->record_gain}, {"flushNs", &p->flush_ns},
 	};
 	const json_t *table = json_object_get(p->tables->flags, "thresholds");
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {

@@ -7,7 +7,7 @@
 
 struct policy {
 	double floor_allowance, hard_floor_bytes, launch_ratio, launch_median_ns, flat_time_ratio, flat_floor_ratio, spread_ratio,
-		contradiction_ratio, drop_ratio, record_gain, flush_ns;
+		contradiction_ratio, drop_ratio, outlier_ratio, record_gain, flush_ns;
 	const char *name;    /* `flags-v1` */
 	struct policy_tables *tables;
 };

@@ -94,6 +94,10 @@ publish "$S" $FIXTURES/outlier/input.csv
 is "$(column "$S" median_ns,rank --sort rank)" '40000	1 3053160000	2' 'G10: both values stand as reported'
 ki cohort --store "$S" "$(column "$S" comparison_key --limit 1)"
 is "$rc $(grep -c '76329.00x' "$D/out")" '0 1' 'G10: the ratio is told and no column breaks'
+ki flags --store "$S" --code OUTLIER --json
+is "$rc $(jq -c '[.code, .externalId, (.evidence | del(.caveats))]' "$D/out")" \
+	'0 ["OUTLIER","rms_norm/forward/liger/nvidia-a100-sxm4-80gb/hidden1024-rows2048-bf16/2025-04-02-10-15-30",{"firstMedianNs":40000,"medianNs":3053160000,"ratio":76329}]' \
+	'G10: and beyond the bound of config/flags.json it is flagged'
 
 # --- comparing (G07) ---------------------------------------------------------------------------------------------------------------
 S=$D/g07
