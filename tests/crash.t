@@ -1,5 +1,5 @@
 #!/bin/sh
-# kill -9 of a night, the whole process group, at random moments and at chosen system calls: nothing committed is lost, nothing
+# L13: kill -9 of a night, the whole process group, at random moments and at chosen system calls: nothing committed is lost, nothing
 # half is seen, and the next night finishes to the same dump. KI_TEST_LONG=1: 100 kills of a larger table.
 cd "$(dirname "$0")/.." && . tests/tap.sh
 

@@ -516,6 +516,15 @@ if have strace; then
 	ASAN_OPTIONS=detect_leaks=0 strace -e trace=openat -o "$D/trace" "$B/bin/ki-store" --store "$D/g01" put --json <"$D/wire" >"$D/out" 2>"$D/err"
 	grep -q 'data.mdb", O_WRONLY|O_DSYNC' "$D/trace"
 	ok $? 'L11: the meta page is written with O_DSYNC'
+	while read -r name magic; do
+		ASAN_OPTIONS=detect_leaks=0 strace -e trace=statfs -e "inject=statfs:poke_exit=@arg2=$magic" -o "$D/trace" \
+			"$B/bin/ki-store" --store "$D/g01" list >"$D/out" 2>"$D/err"
+		is "$? $(grep -c "^ki-store: warning: $D/g01: is on $name, where locks and shared maps may fail" "$D/err")" '0 1' "L11: a store on $name is warned of"
+	done <<-'L'
+		NFS 6969000000000000
+		FUSE 4655736500000000
+		9P 9719020100000000
+	L
 else
 	skip 'L11: a publication is synced before success is told' 'no strace here'
 fi
