@@ -3,8 +3,8 @@
 
 For each job of runner `upstream`, the public callable of liger-kernel is called as upstream's benchmark script calls it. Every Triton
 launch is noted in order, with its cubin, geometry and arguments, and every fill and copy; a profiler trace of the same call says what
-else ran on the device. Uses the Python packages that are installed; belongs to nobody's measured path. Operations are
-adapters below: how upstream's script makes inputs and calls, in the names of the operation's contract.
+else ran on the device. Uses the Python packages that are installed; belongs to nobody's measured path. How upstream's script makes
+inputs and calls is in cases.py, how it measures in source.py, beside this file.
 
 exit: 0 done; 1 some job could not be captured; 64 usage; 66 no such file; 69 no GPU, or a package is missing or of another version
 """
@@ -12,20 +12,17 @@ import argparse
 import hashlib
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import types
+
+from cases import DTYPES, Unable, case_of
+from installed import files_digest, liger_folder, package_version
+from source import source_times
 
 TRITON = "3.6"
 WIDTH = {"i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2, "i32": 4, "u32": 4, "fp32": 4, "f32": 4,
          "i64": 8, "u64": 8, "fp64": 8, "f64": 8}
-
-
-class Unable(Exception):
-    """A job that cannot be captured, in words."""
 
 
 def stop(code, words):
@@ -42,8 +39,6 @@ def digest(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-# ---- what is installed ----
-
 def packages():
     """torch, triton and the folder of liger_kernel; ends the process when one is missing or unknown."""
     try:
@@ -55,148 +50,10 @@ def packages():
         stop(69, "Triton %s is installed; how launches look is known for Triton %s only" % (triton.__version__, TRITON))
     if not torch.cuda.is_available():
         stop(69, "PyTorch sees no GPU here")
-    try:
-        import importlib.util
-        spec = importlib.util.find_spec("liger_kernel")
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not spec.submodule_search_locations:
+    folder = liger_folder()
+    if not folder:
         stop(69, "liger-kernel is not installed (pip install liger-kernel==VERSION, or put the src folder of a commit on PYTHONPATH)")
-    folder = list(spec.submodule_search_locations)[0]
-    # Its packages' own __init__ files load every model that they patch; the modules that are needed load without them.
-    for name in ("liger_kernel", "liger_kernel.transformers", "liger_kernel.ops"):
-        module = types.ModuleType(name)
-        module.__path__ = [os.path.join(folder, *name.split(".")[1:])]
-        sys.modules[name] = module
     return torch, triton, folder
-
-
-def files_digest(folder):
-    """SHA-256 of what sha256sum prints for the package's *.py files, sorted by path: `<hex>  <path>` lines."""
-    lines = []
-    for at, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(".py"):
-                path = os.path.join(at, name)
-                with open(path, "rb") as f:
-                    lines.append((os.path.relpath(path, folder), hashlib.sha256(f.read()).hexdigest()))
-    return digest("".join("%s  %s\n" % (h, p) for p, h in sorted(lines)).encode())
-
-
-def package_version():
-    from importlib import metadata
-    try:
-        return metadata.version("liger-kernel")
-    except metadata.PackageNotFoundError:
-        return ""  # a tree on PYTHONPATH: its files say what it is
-
-
-# ---- operations, as upstream's scripts call them ----
-
-class Case:
-    """Tensors by their names in the contract, dense in the contract's order in memory; forward() and backward() give outputs and gradients."""
-
-    def __init__(self, inputs, upstream, forward, backward, leaves, constants=()):
-        self.inputs, self.upstream, self.constants = inputs, upstream, list(constants)
-        self.forward, self.backward, self.leaves = forward, backward, leaves
-
-
-def module_case(torch, module, x, outputs="y", weights=()):
-    """y = module(x); y.backward(dy): the shape of most of upstream's scripts."""
-    dy = torch.randn_like(x)
-    x.requires_grad_(True)
-    parameters = dict(zip(weights, module.parameters()))
-
-    def forward():
-        return {outputs: module(x)}
-
-    def backward(out):
-        out[outputs].backward(dy, retain_graph=True)
-        return {"d" + n: t.grad for n, t in [("x", x), *parameters.items()]}
-
-    return Case({"x": x, **parameters}, {"d" + outputs: dy}, forward, backward, {"x": x, **parameters})
-
-
-def rows_case(a, torch, dtype):
-    return torch.randn((a.get("rows") or a["tokens"], a.get("hidden") or a["features"]), dtype=dtype, device="cuda")
-
-
-def softmax(torch, a, scalars, dtype):
-    from liger_kernel.transformers.softmax import LigerSoftmax
-    return module_case(torch, LigerSoftmax().to("cuda").to(dtype), rows_case(a, torch, dtype))
-
-
-def sparsemax(torch, a, scalars, dtype):
-    from liger_kernel.transformers.sparsemax import LigerSparsemax
-    return module_case(torch, LigerSparsemax(dim=-1).to("cuda"), rows_case(a, torch, dtype))
-
-
-def rms_norm(torch, a, scalars, dtype):
-    from liger_kernel.transformers.rms_norm import LigerRMSNorm
-    module = LigerRMSNorm(hidden_size=a["hidden"], eps=scalars["eps"]).to("cuda")
-    return module_case(torch, module, rows_case(a, torch, dtype), weights=("weight",))
-
-
-def layer_norm(torch, a, scalars, dtype):
-    from liger_kernel.transformers.layer_norm import LigerLayerNorm
-    return module_case(torch, LigerLayerNorm(hidden_size=a["hidden"]).to("cuda"), rows_case(a, torch, dtype), weights=("weight", "bias"))
-
-
-def group_norm(torch, a, scalars, dtype):
-    from liger_kernel.transformers.group_norm import LigerGroupNorm
-    module = LigerGroupNorm(num_channels=a["channels"], num_groups=a["channels"] // a["channels_per_group"], eps=scalars["eps"]).to("cuda")
-    x = torch.randn((a["batch"], a["channels"], a["hidden"]), dtype=dtype, device="cuda")
-    return module_case(torch, module, x, weights=("weight", "bias"))
-
-
-def rope(torch, a, scalars, dtype):
-    from liger_kernel.transformers.rope import liger_rotary_pos_emb
-    width = a["hidden"] // a["q_heads"]
-    leaves = [torch.randn((1, a["seq"], a[h], width), device="cuda", dtype=dtype, requires_grad=True) for h in ("q_heads", "kv_heads")]
-    q, k = (t.transpose(1, 2) for t in leaves)
-    dq, dk = torch.randn_like(q), torch.randn_like(k)
-    steps = torch.arange(a["seq"], device="cuda", dtype=torch.long)
-    inverse = 1.0 / (scalars.get("theta", 10000.0) ** (torch.arange(0, width, 2, device="cuda", dtype=torch.float32) / width))
-    angles = torch.outer(steps.float(), inverse)
-    angles = torch.cat((angles, angles), dim=-1).unsqueeze(0)
-    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
-
-    def forward():
-        out = liger_rotary_pos_emb(q, k, cos, sin, steps.unsqueeze(0))
-        return {"q_out": out[0], "k_out": out[1]}
-
-    def backward(out):
-        grads = torch.autograd.grad((out["q_out"], out["k_out"]), (q, k), (dq, dk), allow_unused=True, retain_graph=True)
-        return {"dq": grads[0], "dk": grads[1]}
-
-    return Case({"q": q, "k": k}, {"dq_out": dq, "dk_out": dk}, forward, backward, {}, (cos, sin))
-
-
-def dyt(torch, a, scalars, dtype, beta=True):
-    from liger_kernel.transformers.dyt import LigerDyT
-    module = LigerDyT(hidden_size=a["hidden"], beta=beta).to("cuda")
-    return module_case(torch, module, rows_case(a, torch, dtype), weights=("alpha", "gamma", "beta") if beta else ("alpha", "gamma"))
-
-
-def dyt_no_beta(torch, a, scalars, dtype):
-    return dyt(torch, a, scalars, dtype, beta=False)
-
-
-ADAPTERS = {("liger", f.__name__): f for f in (softmax, sparsemax, rms_norm, layer_norm, group_norm, rope, dyt, dyt_no_beta)}
-DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-
-
-def case_of(torch, job):
-    adapter = ADAPTERS.get((job["provider"], job["kernel"]))
-    if not adapter:
-        raise Unable("no adapter for %s of %s" % (job["kernel"], job["provider"]))
-    spec = job["workload"]["spec"]
-    first = next((spec["tensors"][n] for n in ("x", "q") if n in spec["tensors"]), None)
-    if not first or first["dtype"] not in DTYPES:
-        raise Unable("no tensor x or q of a known type")
-    scalars = {n: s["value"] for n, s in spec.get("scalars", {}).items()}
-    torch.manual_seed(1)
-    return adapter(torch, spec["axes"], scalars, getattr(torch, DTYPES[first["dtype"]]))
 
 
 # ---- what a call does on the device ----
@@ -345,7 +202,8 @@ class Layout:
             for role, name, t in self.named.get(low, []):
                 if t.data_ptr() != low or t.numel() * t.element_size() != high - low or not Recorder.dense(t):
                     raise Unable("%s is not the whole of its memory" % name)
-                b.update(dtype={v: k for k, v in DTYPES.items()}.get(str(t.dtype).split(".")[1], "other"), shape=list(t.shape), strides=list(t.stride()), offset=0)
+                b.update(dtype={v: k for k, v in DTYPES.items()}.get(str(t.dtype).split(".")[1], "other"), shape=list(t.shape),
+                         strides=list(t.stride()), offset=0)
                 if role == "constant":
                     blob = bytes(t.detach().contiguous().view(self.torch.uint8).cpu().numpy().tobytes())
                     blobs[digest(blob)] = blob
@@ -380,13 +238,11 @@ def phases(torch, job, case):
     elif kind == "full":
         (out, grads), ops, names = traced(torch, recorder, full)
         results = {"output": out, "gradient": grads}
-    elif kind == "backward":
+    else:
         forward, setup, setup_names = traced(torch, recorder, case.forward)
         setup_foreign = foreign_of(setup, setup_names)
         grads, ops, names = traced(torch, recorder, lambda: case.backward(forward))
         results = {"output": forward, "gradient": grads}
-    else:
-        raise Unable("no such pass in upstream's scripts")
     return recorder, results, setup, setup_foreign, ops, foreign_of(ops, names)
 
 
@@ -415,57 +271,6 @@ def lowered(ops, layout, kernels, blobs):
         else:
             out.append({"op": "copy", "to": layout.reference(op["place"]), "from": layout.reference(op["from"]), "bytes": op["bytes"]})
     return out
-
-
-# ---- the source's protocol ----
-
-def source_times(torch, job, case):
-    """do_bench as upstream uses it: 256 MB zeroed before each call, events round it, no waiting; median, p20, p80, host time, flush."""
-    kind = job["pass"]
-    flush = torch.empty(256 << 18, dtype=torch.int, device="cuda")
-    prebuilt = case.forward() if kind == "backward" else None
-
-    def call():
-        if kind == "forward":
-            case.forward()
-        else:
-            case.backward(prebuilt if kind == "backward" else case.forward())
-
-    def sample(n):
-        events, host = [], []
-        for _ in range(n):
-            pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            begin = time.perf_counter_ns()
-            if "x" in case.leaves:
-                case.leaves["x"].grad = None
-            flush.zero_()
-            pair[0].record()
-            call()
-            pair[1].record()
-            host.append(time.perf_counter_ns() - begin)
-            events.append(pair)
-        torch.cuda.synchronize()
-        return [a.elapsed_time(b) * 1e6 for a, b in events], host
-
-    begin, n = time.perf_counter(), 0
-    while time.perf_counter() - begin < 0.025 or n < 5:
-        call()
-        n += 1
-    torch.cuda.synchronize()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-    marks[0].record()
-    for _ in range(5):
-        flush.zero_()
-    marks[1].record()
-    torch.cuda.synchronize()
-    flush_ns = marks[0].elapsed_time(marks[1]) * 1e6 / 5
-    first, host = sample(20)
-    budget = min(job["reported"].get("budget_ms", 100), 50) * 1e6
-    each = statistics.median(first) + flush_ns
-    times = sorted(first + sample(max(1, min(2000, int(budget / max(each, statistics.median(host))))))[0])
-    at = lambda p: round(times[min(len(times) - 1, int(p * len(times)))])
-    return {"median_ns": at(0.5), "p20_ns": at(0.2), "p80_ns": at(0.8), "samples": len(times), "host_ns": round(statistics.median(host)),
-            "flush_ns": round(flush_ns)}
 
 
 # ---- bundles ----
@@ -520,14 +325,20 @@ def canonical_any(value):
     return text(value).encode()
 
 
+def liger_case(torch, job):
+    if not job["provider"].startswith("liger"):
+        raise Unable("%s has nothing of Triton's to replay" % job["provider"])
+    return case_of(torch, job)
+
+
 def time_source(torch, job):
-    case = case_of(torch, job)
+    case = liger_case(torch, job)
     compile_once(job, case)
-    return source_times(torch, job, case)
+    return source_times(torch, case, job["pass"], job["reported"].get("budget_ms", 100))
 
 
 def capture(torch, job, code, source, out):
-    case = case_of(torch, job)
+    case = liger_case(torch, job)
     compile_once(job, case)
     held, results, setup, setup_foreign, timed, foreign = phases(torch, job, case)
     layout, blobs, kernels = Layout(torch, case), {}, []
@@ -542,7 +353,7 @@ def capture(torch, job, code, source, out):
     for p in list(touched(timed)) + (list(touched(setup)) if needs_setup else []):
         layout.add(p)
     for role, n, t in contract:
-        layout.name("parameter" if role == "input" and n in case.leaves and n != "x" else role, n, t)
+        layout.name("parameter" if role == "input" and n in case.parameters else role, n, t)
     properties = torch.cuda.get_device_properties(0)
     bundle = {"type": "bundle", "version": 1, "kernel": job["kernel"], "provider": job["provider"], "pass": job["pass"],
               "workload": digest(canonical_any(job["workload"])), "code": code,
@@ -572,7 +383,7 @@ def warm(torch, jobs):
     """Calls once, so that Triton's own cache holds what the capture will need."""
     for job in jobs:
         try:
-            compile_once(job, case_of(torch, job))
+            compile_once(job, liger_case(torch, job))
             torch.cuda.synchronize()
         except Exception as e:
             print("capture.py: %s" % e, file=sys.stderr)
