@@ -8,8 +8,8 @@ import types
 
 
 def liger_folder():
-    """The folder of liger_kernel; None where there is none. Afterwards its modules can be imported without its packages' own __init__ files,
-    which load every model that they patch."""
+    """The folder of liger_kernel; None where there is none. Afterwards its modules can be imported without the __init__ of liger_kernel and
+    liger_kernel.transformers, which load every model that they patch. That of liger_kernel.ops stays: since 0.6.5 callables are imported from it."""
     try:
         spec = importlib.util.find_spec("liger_kernel")
     except (ImportError, ValueError):
@@ -17,7 +17,7 @@ def liger_folder():
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = list(spec.submodule_search_locations)[0]
-    for name in ("liger_kernel", "liger_kernel.transformers", "liger_kernel.ops"):
+    for name in ("liger_kernel", "liger_kernel.transformers"):
         module = types.ModuleType(name)
         module.__path__ = [os.path.join(folder, *name.split(".")[1:])]
         module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
