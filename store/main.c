@@ -54,7 +54,7 @@ static int verb_put(struct options *o, struct err *e)
 		arena_fini(&a);
 		return -1;
 	}
-	int rc = store_open(&st, o->store, STORE_WRITE, e);
+	int rc = store_open(&st, o->store, o->dry_run ? STORE_TRY : STORE_WRITE, e);
 	if (rc == 0)
 		rc = put_stream(&st, STDIN_FILENO, &options, &totals, e);
 	store_close(&st);

@@ -138,17 +138,17 @@ static int reserve_locks(struct store *st, struct err *e)
 	return rc;
 }
 
-static int open_environment(struct store *st, enum store_mode mode, struct err *e)
+static int open_environment(struct store *st, struct err *e)
 {
 	struct stat info;
-	unsigned flags = mode == STORE_WRITE ? 0 : MDB_RDONLY;
+	unsigned flags = st->writable ? 0 : MDB_RDONLY;
 	if (stat(st->file, &info) != 0)
 		return err_errno(e, st->file, "cannot stat");
 	st->changed = info.st_mtim;
 	if (reserve_locks(st, e))
 		return -1;
 	int rc = open_map(st, st->directory, flags, map_size_for((size_t)info.st_size));
-	if (mode != STORE_WRITE && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
+	if (!st->writable && rc == EROFS) { /* nobody can write there, so nothing needs a lock */
 		mdb_env_close(st->env);
 		st->env = NULL;
 		rc = open_map(st, st->directory, flags | MDB_NOLOCK, 0);
@@ -232,7 +232,7 @@ static int check_schema(struct store *st, enum store_mode mode, struct err *e)
 	txn_abort(&t);
 	if (e->code)
 		return -1;
-	return schema < SCHEMA_VERSION ? upgrade_store(st, e) : 0;
+	return schema < SCHEMA_VERSION && mode == STORE_WRITE ? upgrade_store(st, e) : 0;
 }
 
 /* A batch takes several transactions, so LMDB's own write lock is not enough. The lock dies with the process. */
@@ -279,19 +279,19 @@ static int make_catalog(struct store *st, struct err *e)
 int store_open(struct store *st, const char *directory, enum store_mode mode, struct err *e)
 {
 	int dead;
-	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE};
-	if (mode == STORE_WRITE && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
+	*st = (struct store){.directory = xstrdup(directory), .file = join(directory, "data.mdb"), .lock = -1, .writable = mode == STORE_WRITE || mode == STORE_TRY};
+	if (st->writable && (file_make_dirs(directory, e) || lock_for_writing(st, e)))
 		return -1;
-	if (mode == STORE_WRITE)
+	if (st->writable)
 		file_sweep(st->file);
 	bool there = access(st->file, F_OK) == 0;
 	if (!there && err_code_of(errno) != ERR_NOTFOUND)
 		return err_errno(e, st->file, "cannot reach");
-	if (!there && mode != STORE_WRITE)
+	if (!there && !st->writable)
 		return err_at(e, ERR_NOTFOUND, directory, 0, 0, "no store here (%s): run `ki nightly` first or give --store DIR", strerror(errno));
 	if (!there && make_catalog(st, e))
 		return -1;
-	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, mode, e))
+	if (check_length(st, e) || check_file_system(st, e) || open_environment(st, e))
 		return -1;
 	guard(st->env, st->file);
 	mdb_reader_check(st->env, &dead);

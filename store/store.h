@@ -16,6 +16,7 @@
 enum store_mode {
 	STORE_READ,
 	STORE_WRITE,
+	STORE_TRY,  /* as STORE_WRITE, to commit nothing: a store of an older schema stays what it is */
 	STORE_BARE, /* to read the file by its pages: no table is looked at */
 };
 
@@ -28,10 +29,10 @@ struct store {
 	struct timespec changed; /* the file's time of last change before it was opened: what is read is of then or later */
 };
 
-/* Opens DIR, for STORE_WRITE making it when it is missing. Errors: ERR_NOTFOUND no store there, ERR_CORRUPT file shorter than
+/* Opens DIR, for STORE_WRITE and STORE_TRY making it when it is missing. Errors: ERR_NOTFOUND no store there, ERR_CORRUPT file shorter than
  * its own account or not ours, ERR_CONFIG made by a newer version, ERR_NOPERM, ERR_TEMP another
  * writer has been at work for half a minute. A store of an older schema is read as it is, and upgraded (upgrade.h) when it is
- * opened for writing. Close it also when opening failed. */
+ * opened for STORE_WRITE. Close it also when opening failed. */
 int store_open(struct store *st, const char *directory, enum store_mode mode, struct err *e);
 void store_close(struct store *st);
 
