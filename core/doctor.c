@@ -250,11 +250,14 @@ static void check_locks(struct doctor *d)
 static void check_nights(struct doctor *d)
 {
 	const char *advice = "look at the timer: systemctl list-timers kernelindex.timer, or the crontab";
-	json_t *report = nightly_report(d->store);
+	struct err e = {0};
+	json_t *report = nightly_report(d->store, &e);
 	const char *started = json_text_of(report, "startedAt"), *success = json_text_of(report, "lastSuccessAt");
 	int64_t started_ms, success_ms;
 	json_int_t code = json_whole_of(report, "exitCode");
-	if (!report || !when_parse_text(started, strlen(started), &started_ms))
+	if (e.code)
+		say(d, FAIL, e.code, "nights", "the next night writes another one", "%s: %s", e.file, e.text);
+	else if (!report || !when_parse_text(started, strlen(started), &started_ms))
 		say(d, WARN, ERR_NONE, "nights", advice, "no night has left a report in %s", d->store);
 	else if ((double)(when_now_ms() - started_ms) > d->max_age_hours * 3600000)
 		say(d, FAIL, ERR_TEMP, "nights", advice, "the last one began at %s, more than %.0f hours ago", started, d->max_age_hours);

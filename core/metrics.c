@@ -115,21 +115,32 @@ static void put_flags(struct buf *out, const char *lines)
 	json_decref(counts);
 }
 
-void metrics_text(const struct metrics_night *n, struct buf *out)
+/* Whether a command has answered. One that fails says why; one that could not run or be read, or was killed, cannot. */
+static bool ask(const struct command *c, struct buf *out, struct err *e)
+{
+	struct err unsaid = {0};
+	int code = process_read(c, out, &unsaid);
+	if (code > 128)
+		err_at(&unsaid, ERR_BUG, c->words[0], 0, 0, "ended by signal %d", code - 128);
+	if (unsaid.code && !e->code)
+		*e = unsaid;
+	return code == 0;
+}
+
+void metrics_text(const struct metrics_night *n, struct buf *out, struct err *e)
 {
 	struct buf status = {0}, flags = {0};
-	struct err ignored = {0}; /* what is not there is left out; the exit code tells */
 	family(out, "build_info", "1, with the version of the programs.");
 	sample(out, "build_info", "version", KI_VERSION, 1);
 	gauge(out, "nightly_start_timestamp_seconds", "When the last night began.", (double)n->started_ms / 1000);
 	gauge(out, "nightly_duration_seconds", "How long the last night took.", (double)n->duration_ns / 1e9);
 	gauge(out, "nightly_exit_code", "Exit code of the last night; 0 and 1 are successes.", n->exit_code);
 	put_report(out, n->report);
-	if (process_read(n->status, &status, &ignored) == 0) {
-		json_t *s = json_load_text(status.data, status.len, "status", &ignored);
+	if (ask(n->status, &status, e)) {
+		json_t *s = json_load_text(status.data, status.len, "status", e);
 		put_status(out, s);
 		json_decref(s);
-		if (process_read(n->flags, &flags, &ignored) == 0)
+		if (ask(n->flags, &flags, e))
 			put_flags(out, flags.data);
 	}
 	buf_str(out, "# EOF\n");

@@ -13,7 +13,7 @@ struct metrics_night {
 	const json_t *report; /* the store's report.json; NULL when there is none */
 	const struct command *status, *flags; /* `ki-store status --json`, `ki-store flags --json`: asked for what they know, left out when they fail */
 };
-/* Appends the whole text, `# EOF` included. */
-void metrics_text(const struct metrics_night *n, struct buf *out);
+/* Appends the whole text, `# EOF` included. Fills `e` when families are left out for a reason that no command has told itself. */
+void metrics_text(const struct metrics_night *n, struct buf *out, struct err *e);
 
 #endif

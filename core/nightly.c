@@ -322,14 +322,13 @@ static int run_export(struct night *n, struct err *e)
 
 enum { REPORT_MAX = 16 << 20 };
 
-json_t *nightly_report(const char *store)
+json_t *nightly_report(const char *store, struct err *e)
 {
 	struct buf text = {0}, path = {0};
-	struct err ignored = {0};
 	json_t *report = NULL;
 	buf_printf(&path, "%s/report.json", store);
-	if (file_read(path.data, REPORT_MAX, &text, &ignored) == 0)
-		report = json_load_text(text.data, text.len, path.data, &ignored);
+	if (file_exists(path.data) && file_read(path.data, REPORT_MAX, &text, e) == 0)
+		report = json_load_text(text.data, text.len, path.data, e);
 	buf_fini(&path);
 	buf_fini(&text);
 	return report;
@@ -344,6 +343,7 @@ static void set_time(json_t *report, const char *name, bool now, const char *sta
 static json_t *report_json(struct night *n, int code)
 {
 	char started[WHEN_TEXT + 1];
+	struct err unread = {0};
 	json_t *stages = json_object();
 	when_text(n->started_ms, started);
 	for (int s = 0; s < STAGES; s++)
@@ -352,7 +352,9 @@ static json_t *report_json(struct night *n, int code)
 			      (json_int_t)((when_monotonic_ns() - n->started_ns) / 1000000), "exitCode", code, "dryRun", n->o.dry_run, "live",
 			      is_live(&n->o), "store", n->o.store, "stages", stages, "publications", n->publications, "totals", "newRuns",
 			      (json_int_t)total(n, "newRuns"), "carried", (json_int_t)total(n, "carried"), "conflicts", (json_int_t)total(n, "conflicts"));
-	json_t *before = nightly_report(n->o.store);
+	json_t *before = nightly_report(n->o.store, &unread);
+	if (unread.code)
+		log_failure(&unread); /* the times that it held are lost, which is no reason to lose tonight's too */
 	set_time(r, "upstreamSeenAt", is_live(&n->o) && code <= ERR_PARTIAL, started, before);
 	set_time(r, "lastSuccessAt", code <= ERR_PARTIAL, started, before);
 	json_decref(before);
@@ -459,15 +461,18 @@ static void write_metrics(struct night *n, int code)
 {
 	struct command status = {0}, flags = {0};
 	struct buf text = {0};
-	struct err e = {0};
-	json_t *report = nightly_report(n->o.store);
+	struct err e = {0}, unsaid = {0};
+	json_t *report = nightly_report(n->o.store, &unsaid);
 	start_command(n, &status, PUT);
 	command_add(&status, "status");
 	command_add(&status, "--json");
 	start_command(n, &flags, PUT);
 	command_add(&flags, "flags");
 	command_add(&flags, "--json");
-	metrics_text(&(struct metrics_night){n->started_ms, when_monotonic_ns() - n->started_ns, code, report, &status, &flags}, &text);
+	metrics_text(&(struct metrics_night){n->started_ms, when_monotonic_ns() - n->started_ns, code, report, &status, &flags}, &text, &unsaid);
+	if (unsaid.code)
+		log_failure(&unsaid);
+	file_sweep(n->o.metrics);
 	if (file_write(n->o.metrics, text.data, text.len, 0644, &e))
 		log_failure(&e); /* a night does not fail for its metrics: who watches them sees that they are old */
 	json_decref(report);

@@ -7,8 +7,8 @@
 /* argv[0] is the verb. The error's code is the exit code; its text is empty when a stage has already said what went wrong. */
 int nightly_main(int argc, char **argv, struct err *e);
 
-/* The report that the last night left in a store (docs/schemas/report.schema.json), for the caller to keep; NULL when there is none
- * that can be read. */
-json_t *nightly_report(const char *store);
+/* The report that the last night left in a store (docs/schemas/report.schema.json), for the caller to keep; NULL when there is none, and,
+ * with an error, when it cannot be read. */
+json_t *nightly_report(const char *store, struct err *e);
 
 #endif

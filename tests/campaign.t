@@ -45,8 +45,10 @@ has "$D/err" 'the same command goes on' 'and how it goes on'
 is "$(batches "$D/c") $(lines "$D/c/done")" '1 1' 'what was run before is there'
 ki verify import "$D/c" --store "$S" --config "$CONFIG"
 is "$rc" 0 'and can be imported while the campaign is not over'
+touch "$D/c/evidence-0123.jsonl.tmp.999999" "$D/c/done.tmp.999999" "$D/c/samples/x.json.zst.tmp.999999"
 campaign --out "$D/c" --chunk 2
 is "$rc $(batches "$D/c") $(lines "$D/c/done")" '0 4 6' 'the same command does the rest, each job once'
+is "$(find "$D/c" -name '*.tmp.*')" '' 'and clears away what a campaign that was killed left half written'
 has "$D/err" 'campaign: 5 of 5 jobs' 'and counts only what was left'
 campaign --out "$D/c" --chunk 2
 is "$rc $(batches "$D/c")" '0 4' 'once more there is nothing to do'

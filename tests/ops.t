@@ -160,6 +160,25 @@ is "$? $(ls "$D/other.prom" 2>/dev/null)" '75 ' 'a night that finds another one 
 ki nightly --quiet --store "$D/m" --snapshot "$EXAMPLE" --commit "$COMMIT" --metrics "$D/none/m.prom"
 is "$rc" 0 'metrics that cannot be written do not fail the night'
 has "$D/err" "$D/none/m.prom" 'but are said'
+printf '{' >"$D/m/report.json"
+ki nightly --quiet --store "$D/m" --snapshot "$EXAMPLE" --commit "$COMMIT" --metrics "$D/m.prom"
+is "$rc $(grep -c 'm/report.json:1' "$D/err") $(jq .exitCode "$D/m/report.json")" '0 1 0' 'a report of the night before that cannot be read is said, and replaced'
+
+# --- what commands that were killed leave --------------------------------------------------------------------------------------------
+held_while() { # held_while FILE COMMAND… - the command, while somebody who lives writes FILE
+	flock "$@" >"$D/out" 2>"$D/err"
+	rc=$?
+}
+mkdir "$D/dumps"
+touch "$D/m.prom.tmp.999999" "$D/dumps/catalog.jsonl.zst.tmp.999999" "$D/dumps/latest.json.tmp.999999" "$D/dumps/mine.tmp.999999"
+touch "$D/m/published.tsv.tmp.999999" "$D/m/report.json.tmp.999999"
+held_while "$D/m.prom.tmp.888888" "$KI" nightly --quiet --store "$D/m" --snapshot "$EXAMPLE" --commit "$COMMIT" --metrics "$D/m.prom"
+is "$rc $(find "$D" -maxdepth 1 -name 'm.prom.tmp.*')" "0 $D/m.prom.tmp.888888" 'a night clears away metrics that a night before left half written, but not those that are being written'
+is "$(find "$D/m" -name '*.tmp.*')" '' 'and what else that night left in the store'
+held_while "$D/dumps/catalog.jsonl.zst.tmp.888888" "$KI" export --store "$D/m" --out "$D/dumps"
+is "$rc $(find "$D/dumps" -name '*.tmp.*' -printf '%f\n' | sort | tr '\n' ' ')" '0 catalog.jsonl.zst.tmp.888888 mine.tmp.999999 ' \
+	'so does an export, and leaves files that are not its own'
+rm "$D/dumps/catalog.jsonl.zst.tmp.888888"
 
 # --- doctor ------------------------------------------------------------------------------------------------------------------------
 verdict() { jq -r ".checks[] | select(.check == \"$1\") | .verdict" "$D/out"; }

@@ -135,7 +135,11 @@ static int begin_run(const struct options *o, struct arena *a, struct run *r, st
     if (load_keys(o, r->key, e) != 0)
         return -1;
     r->keys = o->keys;
-    return file_make_dirs(o->out, e);
+    if (file_make_dirs(o->out, e))
+        return -1;
+    file_sweep_directory(o->out); /* what a run that was killed left half written */
+    file_sweep_directory(arena_printf(a, "%s/samples", o->out));
+    return 0;
 }
 
 static void end_run(struct run *r)
@@ -283,8 +287,10 @@ static int command_cosign(const struct options *o, struct err *e)
         rc = sign_add((struct slice){ at, (size_t)(end - at) }, keys[0], &out, e);
         buf_char(&out, '\n');
     }
-    if (rc == 0)
+    if (rc == 0) {
+        file_sweep(o->operand[0]);
         rc = file_write(o->operand[0], out.data, out.len, 0644, e);
+    }
     for (int i = 0; i < o->keys; i++)
         sign_key_free(keys[i]);
     buf_fini(&text);
