@@ -103,24 +103,42 @@ static int copy_kept(struct store *st, const char *directory, struct err *e)
 
 /* ---- what a backup claims to hold ---- */
 
-static void count_tree(const char *path, int depth, json_int_t *files, json_int_t *size_bytes)
+struct kept_count {
+	json_int_t files, size_bytes;
+};
+
+static int count_tree(const char *path, int depth, struct kept_count *count, struct err *e);
+
+static int count_item(const char *path, int depth, struct kept_count *count, struct err *e)
+{
+	struct stat info;
+	if (stat(path, &info) != 0)
+		return err_errno(e, path, "cannot stat");
+	if (S_ISDIR(info.st_mode))
+		return depth < DEPTH_MAX ? count_tree(path, depth + 1, count, e) : 0;
+	count->files += S_ISREG(info.st_mode);
+	count->size_bytes += S_ISREG(info.st_mode) ? (json_int_t)info.st_size : 0;
+	return 0;
+}
+
+static int count_tree(const char *path, int depth, struct kept_count *count, struct err *e)
 {
 	DIR *d = opendir(path);
 	struct dirent *item;
-	while (d && (item = readdir(d))) {
+	int rc = 0;
+	if (!d)
+		return errno == ENOENT ? 0 : err_errno(e, path, "cannot read directory");
+	while (rc == 0 && (errno = 0, item = readdir(d))) {
 		struct buf child = {0};
-		struct stat info;
 		buf_printf(&child, "%s/%s", path, item->d_name);
-		if (item->d_name[0] != '.' && stat(child.data, &info) == 0) {
-			if (S_ISDIR(info.st_mode) && depth < DEPTH_MAX)
-				count_tree(child.data, depth + 1, files, size_bytes);
-			*files += S_ISREG(info.st_mode);
-			*size_bytes += S_ISREG(info.st_mode) ? (json_int_t)info.st_size : 0;
-		}
+		if (item->d_name[0] != '.')
+			rc = count_item(child.data, depth, count, e);
 		buf_fini(&child);
 	}
-	if (d)
-		closedir(d);
+	if (rc == 0 && errno)
+		rc = err_errno(e, path, "cannot read directory");
+	closedir(d);
+	return rc;
 }
 
 /* Works out what a copy holds: counts, the digest of its dump, its kept files. NULL when it cannot be read. The caller owns it. */
@@ -129,19 +147,20 @@ static json_t *claim_of(struct catalog *c)
 	char text[DIGEST_TEXT + 1];
 	struct digest d;
 	uint64_t lines;
-	json_int_t files = 0, size_bytes = 0;
-	if (dump_digest(c, &d, &lines))
-		return NULL;
-	for (size_t i = 0; i < KEPT_FOLDERS; i++) {
+	struct kept_count kept = {0};
+	int rc = dump_digest(c, &d, &lines);
+	for (size_t i = 0; i < KEPT_FOLDERS && rc == 0; i++) {
 		struct buf path = {0};
 		buf_printf(&path, "%s/%s", c->st.directory, kept_folders[i]);
-		count_tree(path.data, 0, &files, &size_bytes);
+		rc = count_tree(path.data, 0, &kept, c->err);
 		buf_fini(&path);
 	}
+	if (rc)
+		return NULL;
 	digest_text(&d, text);
 	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dump", text, "dumpLines", (json_int_t)lines, "runs", (json_int_t)c->counts.runs,
 			 "publications", (json_int_t)c->counts.publications, "entries", (json_int_t)c->counts.events, "schema", (json_int_t)c->counts.schema,
-			 "keptFiles", files, "keptBytes", size_bytes);
+			 "keptFiles", kept.files, "keptBytes", kept.size_bytes);
 }
 
 static void claim_path(const char *directory, struct buf *out)

@@ -1,6 +1,7 @@
 #include "store/check.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -288,45 +289,69 @@ static int read_kept(const char *path, bool packed, struct buf *out, struct err 
 	return rc;
 }
 
-/* Files named by digest and ending: each must hold what its name says. */
-static void check_directory(struct check *k, const char *what, const char *directory, const char *ending, bool packed)
+/* Files named by digest and ending. */
+struct kept_kind {
+	const char *what, *ending;
+	bool packed;
+};
+
+/* Each must hold what its name says. One that cannot be looked at (no descriptors, a disk that fails) says nothing about the store. */
+static int check_file(struct check *k, const struct kept_kind *kind, const char *directory, const char *name)
+{
+	struct buf path = {0}, text = {0};
+	struct digest named;
+	struct err *e = k->c->err;
+	if (strlen(name) != DIGEST_HEX + strlen(kind->ending) || !digest_parse_hex(name, DIGEST_HEX, &named) || strcmp(name + DIGEST_HEX, kind->ending) != 0)
+		return 0;
+	buf_printf(&path, "%s/%s", directory, name);
+	int rc = read_kept(path.data, kind->packed, &text, e);
+	if (rc && (e->code == ERR_DATA || e->code == ERR_NOTFOUND)) {
+		problem(k, "%s %s is unreadable: %s", kind->what, name, e->text);
+		rc = 0;
+	} else if (rc == 0 && !digest_holds(&named, &text)) {
+		problem(k, "%s %s has other bytes than its name says", kind->what, name);
+	}
+	k->totals->kept++;
+	buf_fini(&path);
+	buf_fini(&text);
+	return rc;
+}
+
+static int check_directory(struct check *k, const struct kept_kind *kind, const char *directory)
 {
 	DIR *d = opendir(directory);
 	struct dirent *item;
-	while (d && (item = readdir(d))) {
-		struct buf path = {0}, text = {0};
-		struct digest named;
-		size_t len = strlen(item->d_name);
-		buf_printf(&path, "%s/%s", directory, item->d_name);
-		if (len == DIGEST_HEX + strlen(ending) && digest_parse_hex(item->d_name, DIGEST_HEX, &named) && strcmp(item->d_name + DIGEST_HEX, ending) == 0) {
-			if (read_kept(path.data, packed, &text, k->c->err))
-				problem(k, "%s %s is unreadable: %s", what, item->d_name, k->c->err->text);
-			else if (!digest_holds(&named, &text))
-				problem(k, "%s %s has other bytes than its name says", what, item->d_name);
-			k->totals->kept++;
-		}
-		buf_fini(&path);
-		buf_fini(&text);
-	}
-	if (d)
-		closedir(d);
+	int rc = 0;
+	if (!d)
+		return err_code_of(errno) == ERR_NOTFOUND ? 0 : err_errno(k->c->err, directory, "cannot read directory");
+	while (rc == 0 && (errno = 0, item = readdir(d)))
+		rc = check_file(k, kind, directory, item->d_name);
+	if (rc == 0 && errno)
+		rc = err_errno(k->c->err, directory, "cannot read directory");
+	closedir(d);
+	return rc;
 }
 
-static void check_kept(struct check *k)
+static int check_kept(struct check *k)
 {
+	static const struct kept_kind snapshot = {"snapshot", "", false}, evidence = {"evidence", ".jsonl", false}, samples = {"samples", ".json.zst", true};
 	struct buf path = {0};
-	for (unsigned i = 0; i < 256; i++) {
+	int rc = 0;
+	for (unsigned i = 0; i < 256 && rc == 0; i++) {
 		buf_clear(&path);
 		buf_printf(&path, "%s/snapshots/%02x", k->c->st.directory, i);
-		check_directory(k, "snapshot", path.data, "", false);
+		rc = check_directory(k, &snapshot, path.data);
 	}
 	buf_clear(&path);
 	buf_printf(&path, "%s/evidence", k->c->st.directory);
-	check_directory(k, "evidence", path.data, ".jsonl", false);
+	if (rc == 0)
+		rc = check_directory(k, &evidence, path.data);
 	buf_clear(&path);
 	buf_printf(&path, "%s/samples", k->c->st.directory);
-	check_directory(k, "samples", path.data, ".json.zst", true);
+	if (rc == 0)
+		rc = check_directory(k, &samples, path.data);
 	buf_fini(&path);
+	return rc;
 }
 
 int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
@@ -360,7 +385,8 @@ int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals)
 	check_size(&k, TABLE_CARRIED, c->counts.publications);
 	check_size(&k, TABLE_SNAPSHOTS, c->counts.publications);
 	check_size(&k, TABLE_EVENTS, c->counts.events);
-	check_kept(&k);
+	if (check_kept(&k) && totals->problems) /* damage is the worse news */
+		problem(&k, "%s: %s", c->err->file, c->err->text);
 	free(k.by_channel);
 	buf_fini(&k.body);
 	return c->err->code ? -1 : 0;

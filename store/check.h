@@ -11,7 +11,7 @@ struct check_totals {
 	bool unpublished; /* a writer was interrupted; its remains go with the next publication */
 	bool unsealed;    /* of schema 1, whose labels, publications and entries nothing proves */
 };
-/* Writes a line for each problem to `out`. Returns -1 only when checking itself was impossible. */
+/* Writes a line for each problem to `out`. Returns -1 only when there is none and something could not be looked at. */
 int check_catalog(struct catalog *c, FILE *out, struct check_totals *totals);
 
 #endif

@@ -139,6 +139,20 @@ cp -r "$D/backup" "$D/spoilt"
 printf 'x' | dd of="$D/spoilt/data.mdb" bs=1 seek=$(($(stat -c %s "$D/spoilt/data.mdb") / 4096 * 2048)) conv=notrunc 2>/dev/null
 cmp -s "$D/spoilt/data.mdb" "$D/backup/data.mdb" || spoil 'and a byte of the catalog'
 rm -rf "$D/spoilt"
+unseen() { # unseen SENTENCE - in the copy $D/spoilt something cannot be looked at, which is no damage, and no proof either
+	ki check --store "$D/spoilt"
+	local check="$rc $(grep -c 'Too many levels' "$D/err")"
+	ki rehearse "$D/spoilt"
+	is "$check $rc $(grep -c 'Too many levels' "$D/err")" '74 1 74 1' "$1"
+	rm -rf "$D/spoilt"
+}
+cp -r "$D/backup" "$D/spoilt"
+rm -r "$D/spoilt/samples" && ln -s samples "$D/spoilt/samples"
+unseen 'a folder of kept files that cannot be read is neither clean nor damaged'
+cp -r "$D/backup" "$D/spoilt"
+file=$(find "$D/spoilt/evidence" -type f | head -1)
+ln -sf "$(basename "$file")" "$file"
+unseen 'so is a kept file that cannot be opened'
 ki rehearse "$S"
 is "$rc" 66 'a store that is no backup is not rehearsed'
 ki backup --store "$S" "$D/backup/"

@@ -12,7 +12,7 @@ FAULT=$B/tests/fault
 	plan
 }
 sanitized && export ASAN_OPTIONS=detect_leaks=0
-share=${KI_TEST_FAULTS:-12} # faults of each scene, and kills; 0: all
+share=${KI_TEST_FAULTS:-7} # faults of each scene, and kills; 0: all
 [ -z "$LONG" ] || share=0
 site=${LONG:+60} # the site asks for some thousand folders, all in one way
 memory=ENOMEM
@@ -29,13 +29,34 @@ cp -rp "$D/rows/store" "$D/both"
 "$KI" verify import fixtures/verify/evidence --store "$D/both/store" --config "$CONFIG" 2>"$D/err"
 "$KI" export --store "$D/both/store" --format store >"$D/dump"
 is "$rc $(runs "$D/rows/store") $(runs "$D/both/store")" '0 4 8' 'there is a store of four runs, and one with their reruns'
+RUN=$("$KI" list --store "$D/rows/store" --format tsv --columns digest | head -1)
+
+mkdir "$D/old" "$D/old/store" "$D/copied" "$D/campaign"
+zstd -qdc fixtures/store/schema-1.mdb.zst >"$D/old/store/data.mdb"
+cp -rp "$D/both/store" "$D/copied"
+"$KI" backup --store "$D/both/store" "$D/copied/copy" 2>"$D/err"
+cp -r fixtures/verify/evidence/samples "$D/campaign" # what a campaign of two batches leaves
+split -n l/2 --additional-suffix=.jsonl fixtures/verify/evidence/evidence-*.jsonl "$D/campaign/evidence-"
+echo job >"$D/campaign/done"
+is "$? $(ls "$D/campaign" | tr '\n' ' ')" '0 done evidence-aa.jsonl evidence-ab.jsonl samples ' 'and a backup, a store of schema 1, and a campaign in two batches'
+corrections='retract note undo'
+if [ -x "$B/bin/ki-verify" ] && "$KI" verify keygen "$D/key.pem" >"$D/key.json" 2>"$D/err"; then
+	jq --slurpfile s "$D/key.json" '.signers += $s' fixtures/verify/signers.json >"$CONFIG/signers.json"
+	cp -rp "$D/rows" "$D/retracted"
+	ENTRY=$("$KI" retract "$RUN" --reason 'cold clock' --key "$D/key.pem" --config "$CONFIG" --store "$D/retracted/store" 2>"$D/err")
+else
+	skip 'corrections' 'no ki-verify here to make a key with'
+	corrections=
+fi
 
 # --- scenes: where they begin, what is done in directory $W, which of its files are the outcome ------------------------------------
-RUN=$("$KI" list --store "$D/rows/store" --format tsv --columns digest | head -1)
 scene() { # scene NAME - sets $base, the directory to begin with
 	case $1 in
 	first) base=$D/empty ;;
-	nightly | flag | import) base=$D/rows ;;
+	nightly | metrics | flag | retract | import | campaign) base=$D/rows ;;
+	note | undo) base=$D/retracted ;;
+	upgrade) base=$D/old ;;
+	rehearse) base=$D/copied ;;
 	*) base=$D/both ;;
 	esac
 }
@@ -43,9 +64,18 @@ act() { # act NAME [PROGRAM OPTION...] - does it in $W; what is given goes befor
 	local name=$1 store=$W/store
 	shift
 	case $name in
-	first | nightly) set -- "$@" "$KI" nightly --quiet --snapshot "$D/table.csv" --commit 3333333333333333333333333333333333333333 ;;
+	first | nightly | metrics)
+		set -- "$@" "$KI" nightly --quiet --snapshot "$D/table.csv" --commit 3333333333333333333333333333333333333333
+		[ "$name" != metrics ] || set -- "$@" --metrics "$W/ki.prom"
+		;;
 	import) set -- "$@" "$KI" verify import fixtures/verify/evidence --config "$CONFIG" ;;
+	campaign) set -- "$@" "$KI" verify import "$D/campaign" --config "$CONFIG" ;;
 	flag) set -- "$@" "$KI" flag "$RUN" --reason 'looks wrong' ;;
+	retract) set -- "$@" "$KI" retract "$RUN" --reason 'cold clock' --key "$D/key.pem" --config "$CONFIG" ;;
+	note) set -- "$@" "$KI" note "$RUN" --text 'driver 555 does the same' --key "$D/key.pem" --config "$CONFIG" ;;
+	undo) set -- "$@" "$KI" retract --undo "$ENTRY" --key "$D/key.pem" --config "$CONFIG" ;;
+	upgrade) set -- "$@" "$KI" upgrade ;;
+	rehearse) set -- "$@" "$KI" rehearse "$W/copy" ;;
 	export) set -- "$@" "$KI" export --out "$W/out" ;;
 	site) set -- "$@" "$KI" export --format site --out "$W/out" ;;
 	backup) set -- "$@" "$KI" backup "$W/out/copy" ;;
@@ -58,18 +88,24 @@ dump() { # dump STORE - digest of all that is in it; - when there is nothing, or
 	"$KI" export --store "$1" --metric all --format jsonl 2>/dev/null >"$W.dump" && [ -s "$W.dump" ] || { echo -; return; }
 	sha256sum <"$W.dump" | cut -c1-64
 }
-outcome() { # outcome NAME - what the command was for, in one word
+outcome() { # outcome NAME - what the command was for, in a few words
 	case $1 in
-	first | nightly)
+	first | nightly | metrics)
 		jq -r .sha256 "$W/store/export/latest.json" 2>/dev/null
 		sha256sum <"$W/store/export/$(jq -r .file "$W/store/export/latest.json")" | cut -c1-64
 		;;
 	export) cat "$W/out/latest.json" "$W/out/$(jq -r .file "$W/out/latest.json")" | sha256sum ;;
 	site) (cd "$W/out" && find . -type f ! -name '*.tmp.*' -exec sha256sum {} + | sort -k2) | sha256sum ;;
 	backup | load) "$KI" check --store "$W/out/copy" && dump "$W/out/copy" ;;
-	import) (cd "$W/store" && find evidence samples -type f | sort) ;;
+	import | campaign) (cd "$W/store" && find evidence samples -type f | sort) ;;
 	flag) "$KI" flags --store "$W/store" --json ;;
+	retract | note | undo) "$KI" show "$RUN" --store "$W/store" --json | jq -c '[.rank, .unranked, .corrections]' ;;
+	upgrade) "$KI" status --store "$W/store" --json | jq .schema ;;
+	rehearse) grep -c 'whole, and what the backup claims' "$W.out" && (cd "$W/copy" && find . -type f ! -name lock.mdb -exec sha256sum {} + | sort) ;;
 	esac 2>&1
+}
+families() { # families NAME - of the metrics file; a night does not fail for want of it, but half a file there is never
+	[ "$1" != metrics ] || { [ -e "$W/ki.prom" ] && sed -n 's/^# TYPE //p; $p' "$W/ki.prom"; }
 }
 settle() { # settle NAME - $W as the scene begins
 	rm -rf "$W"
@@ -98,16 +134,18 @@ judge() { # judge - after an act with exit code $rc: what is in $W, and does the
 	fi
 	if [ "$rc" -eq 0 ]; then
 		[ "$(outcome "$scene")" = "$wanted" ] || bad 'exit 0, but it is not done'
+		[ "$(families "$scene")" = "$measured" ] || [ -s "$W.err" ] || bad 'exit 0, but metrics are missing, and not a word of it'
 	fi
+	[ ! -e "$W/ki.prom" ] || [ "$(tail -1 "$W/ki.prom")" = '# EOF' ] || bad 'half a file of metrics'
 	"$KI" check --store "$W/store" >"$W.out" 2>&1 || [ "$(dump "$W/store")" = "$old" ] || bad "check: $(head -1 "$W.out")"
 	found=$(dump "$W/store")
-	[ "$found" = "$old" ] || [ "$found" = "$new" ] || { [ "$scene" = import ] && ! lost; } || bad 'the store is neither that of before nor that of after'
+	[ "$found" = "$old" ] || [ "$found" = "$new" ] || { case $scene in import | campaign) ! lost ;; *) false ;; esac; } || bad 'the store is neither that of before nor that of after'
 	case $scene in # which want a new name
 	backup | load) [ "$(outcome "$scene")" != "$wanted" ] || rm -rf "$W/out/copy" ;;
 	esac
 	act "$scene"
 	[ "$rc" -eq 0 ] || bad "the next run exits $rc: $(head -1 "$W.err")"
-	[ "$(dump "$W/store")" = "$new" ] && [ "$(outcome "$scene")" = "$wanted" ] || bad 'the next run ends elsewhere'
+	[ "$(dump "$W/store")" = "$new" ] && [ "$(outcome "$scene")" = "$wanted" ] && [ "$(families "$scene")" = "$measured" ] || bad 'the next run ends elsewhere'
 	"$KI" check --store "$W/store" >"$W.out" 2>&1 || bad "check after the next run: $(head -1 "$W.out")"
 	[ -z "$(leftovers)" ] || bad "left over: $(leftovers)"
 }
@@ -165,7 +203,7 @@ perform() { # perform SENTENCE - $D/faults, in several workers
 	is "$(grep -c '^bad' "$D/results") $([ "$done" -ge $(($(lines "$D/faults") / 2)) ] && echo most)" '0 most' "$1: $done ($codes; $(grep -c '^unreached' "$D/results") not reached)"
 }
 
-for scene in ${KI_TEST_SCENES:-first nightly import flag export site backup load}; do
+for scene in ${KI_TEST_SCENES:-first nightly metrics import campaign flag $corrections upgrade export site backup rehearse load}; do
 	scene "$scene"
 	W=$D/work
 	settle
@@ -176,12 +214,15 @@ for scene in ${KI_TEST_SCENES:-first nightly import flag export site backup load
 	act "$scene" "$FAULT" --list --log "$D/calls"
 	new=$(dump "$W/store")
 	wanted=$(outcome "$scene")
+	measured=$(families "$scene")
 	is "$rc" 0 "$scene: without a fault it is done, in $(lines "$D/calls") calls"
 	some=$share
 	[ "$scene" != site ] || some=${site:-$share}
-	plan_faults <"$D/calls" | { [ "$memory" != none ] && cat || grep -v ENOMEM; } | thin "$some" >"$D/faults"
+	from=1 # what a night does before it writes metrics is tried without them
+	[ "$scene" != metrics ] || from=$(awk -F'\t' '$2 == "rename" && $4 ~ /report.json/ { print NR }' "$D/calls")
+	tail -n +"$from" "$D/calls" | plan_faults | { [ "$memory" != none ] && cat || grep -v ENOMEM; } | thin "$some" >"$D/faults"
 	perform "$scene: faults"
-	seq "$(lines "$D/calls")" | sed 's/$/ KILL/' | thin "$some" >"$D/faults"
+	seq "$from" "$(lines "$D/calls")" | sed 's/$/ KILL/' | thin "$some" >"$D/faults"
 	perform "$scene: kills before a call"
 done
 plan
