@@ -26,7 +26,7 @@ class Case:
     the memory of an input: copy what is to be kept. The time of backward and full is that of all that upstream's script runs, which may
     be more than what leads to the gradient: losses on distributions go on through the softmax and add to a leaf."""
     inputs: dict              # inputs and parameters
-    upstream: dict            # gradients given to backward
+    upstream: dict            # gradients given to backward; empty in a forward pass
     forward: object
     backward: object
     leaves: dict              # their .grad has to be None before a call whose gradients are to be of that call alone
@@ -69,6 +69,10 @@ class Maker:
     def randn(self, name, shape):
         return self.tensor(name, shape, lambda: self.torch.randn(shape, dtype=self.dtype, device=self.device))
 
+    def gradient(self, name, shape):
+        """One that is given to backward; None in a forward pass, which has none."""
+        return None if self.kind == "forward" else self.randn(name, shape)
+
     def indices(self, name, shape, below):
         return self.tensor(name, shape, lambda: self.torch.randint(below, shape, device=self.device))
 
@@ -89,7 +93,7 @@ class Maker:
     def module(self, module, shape, weights=None, name="x", **more):
         """y = module(x); y.backward(dy): the shape of most of upstream's scripts. `weights`: names in the contract and the module's parameters."""
         weights = weights or {}
-        x, dy = self.randn(name, shape).requires_grad_(True), self.randn("dy", shape)
+        x, dy = self.randn(name, shape).requires_grad_(True), self.gradient("dy", shape)
         leaves = {name: x, **self.parameters(weights)}
 
         def forward():
@@ -104,7 +108,8 @@ class Maker:
     def loss(self, call, inputs, leaves=None, **more):
         """loss = call(*inputs); loss.backward(dloss), where upstream leaves the 1 to PyTorch. The gradient is that of the first input."""
         (name, x), kept = next(iter(inputs.items())), {}
-        dloss = self.tensor("dloss", (1,), lambda: self.torch.ones((1,), dtype=self.dtype, device=self.device))
+        one = lambda: self.torch.ones((1,), dtype=self.dtype, device=self.device)
+        dloss = None if self.kind == "forward" else self.tensor("dloss", (1,), one)
         leaves = leaves or {}
         if self.kind != "forward" and name not in leaves:  # it adds up in a leaf, as upstream's: look at it on its way there
             x.register_hook(lambda gradient: kept.update(of=gradient))
@@ -169,7 +174,7 @@ def fused_add_rms_norm(m):
     torch, shape = m.torch, (m.axes["rows"], m.axes["hidden"])
     module = AddRMSNorm(m.axes["hidden"], eps=m.scalars["eps"]).to(m.device)
     x, residual = (m.randn(n, shape).requires_grad_(True) for n in ("x", "residual"))
-    dy, dresidual_out = m.randn("dy", shape), m.randn("dresidual_out", shape)
+    dy, dresidual_out = m.gradient("dy", shape), m.gradient("dresidual_out", shape)
     leaves = {"x": x, "residual": residual, **m.parameters({"weight": module.weight})}
 
     def forward():
@@ -225,7 +230,7 @@ def rope(m):
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as rotate
     shapes = [(1, a["seq"], a[heads], width) for heads in ("q_heads", "kv_heads")]
     q, k = (m.randn(n, s).requires_grad_(True).transpose(1, 2) for n, s in zip(("q", "k"), shapes))
-    dq, dk = (m.randn(n, s).transpose(1, 2) for n, s in zip(("dq_out", "dk_out"), shapes))
+    upstream = {n: m.randn(n, s).transpose(1, 2) for n, s in zip(("dq_out", "dk_out"), shapes) if m.kind != "forward"}
     # What transformers' LlamaRotaryEmbedding gives for these positions and width.
     steps = torch.arange(a["seq"], device=m.device, dtype=torch.long)
     inverse = 1.0 / (m.scalars.get("theta", 10000.0) ** (torch.arange(0, width, 2, device=m.device, dtype=torch.float32) / width))
@@ -239,10 +244,10 @@ def rope(m):
         return {"q_out": out[0], "k_out": out[1]}
 
     def backward(out):
-        grads = torch.autograd.grad((out["q_out"], out["k_out"]), (q, k), (dq, dk), allow_unused=True, retain_graph=True)
+        grads = torch.autograd.grad((out["q_out"], out["k_out"]), (q, k), tuple(upstream.values()), allow_unused=True, retain_graph=True)
         return {"dq": grads[0], "dk": grads[1]}
 
-    return Case({"q": q, "k": k}, {"dq_out": dq, "dk_out": dk}, forward, backward, {}, constants=(cos, sin),
+    return Case({"q": q, "k": k}, upstream, forward, backward, {}, constants=(cos, sin),
                 spoils=(("q", "k") if m.kind == "forward" else ("q", "k", "dq_out", "dk_out")) if m.liger else ())
 
 
@@ -254,7 +259,7 @@ def embedding(m):
         Embedding = m.torch.nn.Embedding
     a, module = m.axes, Embedding(m.axes["vocab"], m.axes["hidden"]).to(m.device).to(m.dtype)
     call = m.torch.compile(module) if m.provider == "torch_compile" else module
-    ids, dy = m.indices("input_ids", (a["batch"], a["seq"]), a["vocab"]), m.randn("dy", (a["batch"], a["seq"], a["hidden"]))
+    ids, dy = m.indices("input_ids", (a["batch"], a["seq"]), a["vocab"]), m.gradient("dy", (a["batch"], a["seq"], a["hidden"]))
     leaves = m.parameters({"weight": module.weight})
 
     def forward():
@@ -347,6 +352,7 @@ def case_of(torch, job, tensors=None, device="cuda"):
     torch.manual_seed(1)
     maker = Maker(torch, job, tensors, device)
     case = adapter(maker)
+    case.upstream = {n: t for n, t in case.upstream.items() if t is not None}
     if maker.converted:
         case.refresh = torch.no_grad()(maker.refresh)
         case.refresh()
