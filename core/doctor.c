@@ -256,7 +256,7 @@ static void check_nights(struct doctor *d)
 	int64_t started_ms, success_ms;
 	json_int_t code = json_whole_of(report, "exitCode");
 	if (e.code)
-		say(d, FAIL, e.code, "nights", "the next night writes another one", "%s: %s", e.file, e.text);
+		say(d, WARN, ERR_NONE, "nights", "the next night writes another one", "%s: %s", e.file, e.text);
 	else if (!report || !when_parse_text(started, strlen(started), &started_ms))
 		say(d, WARN, ERR_NONE, "nights", advice, "no night has left a report in %s", d->store);
 	else if ((double)(when_now_ms() - started_ms) > d->max_age_hours * 3600000)

@@ -199,6 +199,9 @@ SSL_CERT_FILE=$D/empty "$KI" doctor --store "$D/s" --json >"$D/out" 2>"$D/err"
 is "$? $(verdict ca-certs)" '69 fail' 'missing certificates are a failure'
 flock "$D/s/nightly.lock" "$KI" doctor --store "$D/s" --json >"$D/out" 2>"$D/err"
 is "$(verdict locks)" warn 'a lock that is held is worth a look'
+cp -r "$D/s" "$D/unread" && printf '{' >"$D/unread/report.json"
+ki doctor --store "$D/unread" --json
+is "$(verdict nights) $(jq -r '.checks[] | select(.check == "nights") | .found' "$D/out" | grep -c 'report.json: ')" 'warn 1' 'a report that cannot be read is not taken for none'
 "$P/bin/ki-verify" keygen "$D/key.pem" >/dev/null && chmod 644 "$D/key.pem"
 KI_KEY=$D/key.pem "$KI" doctor --store "$D/s" --json >"$D/out" 2>"$D/err"
 [ "$(verdict key)" != ok ]
