@@ -26,7 +26,7 @@ STORE    := $(B)/store.a
 all: bins
 bins: $(BINS)
 help:
-	@echo 'targets: deps all run test asan soak bench bench-scale fuzz layers man install deb deb-test clean; with nvcc: gpu-test gpu-bench'
+	@echo 'targets: deps all run test asan valgrind soak bench bench-scale fuzz layers man install deb deb-test clean; with nvcc: gpu-test gpu-bench'
 deps:
 	@packaging/deps.sh
 # The nightly job on a small file that comes with the source, into a store under var/.

@@ -17,6 +17,11 @@ asan:
 soak: all $(TOOLS)
 	@KI_TEST_LONG=1 B=$(B) tests/run.sh tests/faults.t tests/crash.t tests/damage.t tests/store.t
 
+# Everything under memcheck, hours of one core. Left out is what looks at the kernel and not at memory (docs/hardening.md).
+VALGRIND_NOT := tests/sandbox.t tests/faults.t tests/crash.t tests/browser.t $(B)/valgrind/tests/test_sandbox
+valgrind: all $(UNITS) $(SERVERS) $(FUZZ_DRIVERS)
+	@B=$(B) tests/valgrind.sh $(filter-out $(VALGRIND_NOT),$(UNITS:$(B)/%=$(B)/valgrind/%) $(SHELLS))
+
 bench: all $(B)/bench/generate
 	@B=$(B) bench/run.sh
 bench-scale: all $(B)/bench/generate
@@ -34,4 +39,4 @@ $(B)/bench/generate: $(B)/bench/generate.o $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_CORE) -lm
 .PRECIOUS: $(B)/tests/%.o $(B)/%.host.o $(B)/%.device.o
-.PHONY: test check asan soak bench bench-scale
+.PHONY: test check asan soak valgrind bench bench-scale
