@@ -109,3 +109,19 @@ int digest_cmp(const struct digest *a, const struct digest *b)
 {
 	return memcmp(a->bytes, b->bytes, DIGEST_SIZE);
 }
+
+size_t digest_search(const void *items, size_t count, size_t size, const struct digest *wanted, size_t *found)
+{
+	const char *at = items;
+	size_t first = 0, left = count;
+	while (left > 0) {
+		size_t half = left / 2;
+		bool below = digest_cmp((const struct digest *)(const void *)(at + (first + half) * size), wanted) < 0;
+		first += below ? half + 1 : 0;
+		left = below ? left - half - 1 : half;
+	}
+	for (*found = 0; first + *found < count; ++*found)
+		if (digest_cmp((const struct digest *)(const void *)(at + (first + *found) * size), wanted) != 0)
+			break;
+	return first;
+}

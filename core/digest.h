@@ -32,5 +32,8 @@ bool digest_parse_hex(const char *text, size_t len, struct digest *out);
 bool digest_parse(const char *text, size_t len, struct digest *out);
 /* Like memcmp: order by bytes. */
 int digest_cmp(const struct digest *a, const struct digest *b);
+/* In an array of structs that begin with a digest, `size` bytes each and sorted by it: the place of the first that has `wanted`, or
+ * where it would stand, and how many have it. */
+size_t digest_search(const void *items, size_t count, size_t size, const struct digest *wanted, size_t *found);
 
 #endif

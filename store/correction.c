@@ -14,9 +14,13 @@ struct correction {
 	bool retracts, stands;
 	const json_t *entry;
 };
+struct correction_ref {
+	struct digest run; /* first, for digest_search */
+	uint32_t place; /* among the corrections */
+};
 struct correction_table {
 	struct correction *items; /* in order */
-	struct correction **by_run; /* by run, then in order */
+	struct correction_ref *by_run; /* by run, then in order */
 	size_t count;
 	struct correction_step *steps;
 	size_t step_count;
@@ -67,9 +71,9 @@ static bool is_retracted(const struct correction_table *t, size_t count, const s
 
 static int by_run(const void *a, const void *b)
 {
-	const struct correction *x = *(struct correction *const *)a, *y = *(struct correction *const *)b;
+	const struct correction_ref *x = a, *y = b;
 	int order = digest_cmp(&x->run, &y->run);
-	return order ? order : (x->number > y->number) - (x->number < y->number);
+	return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
 static int steps_by_run(const void *a, const void *b)
@@ -112,36 +116,23 @@ static const struct correction_table *table_of(struct catalog *c)
 	t->by_run = arena_alloc(&c->arena, (t->count + 1) * sizeof *t->by_run);
 	t->steps = arena_alloc(&c->arena, (t->count + 1) * sizeof *t->steps);
 	for (i = 0; i < t->count; i++)
-		t->by_run[i] = &t->items[i];
+		t->by_run[i] = (struct correction_ref){t->items[i].run, (uint32_t)i};
 	if (t->count)
 		qsort(t->by_run, t->count, sizeof *t->by_run, by_run);
 	find_steps(t);
 	return t;
 }
 
-/* First place in by_run whose run is not below `run`. */
-static size_t first_of(const struct correction_table *t, const struct digest *run)
-{
-	size_t first = 0, count = t->count;
-	while (count > 0) {
-		size_t half = count / 2;
-		if (digest_cmp(&t->by_run[first + half]->run, run) < 0) {
-			first += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return first;
-}
-
 const json_t *correction_retraction(struct catalog *c, const struct digest *run)
 {
 	const struct correction_table *t = table_of(c);
 	const json_t *found = NULL;
-	for (size_t i = first_of(t, run); i < t->count && digest_cmp(&t->by_run[i]->run, run) == 0; i++)
-		if (t->by_run[i]->retracts && t->by_run[i]->stands)
-			found = t->by_run[i]->entry;
+	size_t count, first = digest_search(t->by_run, t->count, sizeof *t->by_run, run, &count);
+	for (size_t i = first; i < first + count; i++) {
+		const struct correction *x = &t->items[t->by_run[i].place];
+		if (x->retracts && x->stands)
+			found = x->entry;
+	}
 	return found;
 }
 
@@ -149,10 +140,12 @@ json_t *correction_of(struct catalog *c, const struct digest *run)
 {
 	const struct correction_table *t = table_of(c);
 	json_t *out = json_array();
-	for (size_t i = first_of(t, run); i < t->count && digest_cmp(&t->by_run[i]->run, run) == 0; i++) {
-		json_t *entry = json_copy((json_t *)t->by_run[i]->entry);
+	size_t count, first = digest_search(t->by_run, t->count, sizeof *t->by_run, run, &count);
+	for (size_t i = first; i < first + count; i++) {
+		const struct correction *x = &t->items[t->by_run[i].place];
+		json_t *entry = json_copy((json_t *)x->entry);
 		json_object_del(entry, "envelope");
-		if (!t->by_run[i]->stands)
+		if (!x->stands)
 			json_object_set_new(entry, "undone", json_true());
 		json_array_append_new(out, entry);
 	}

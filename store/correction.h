@@ -31,7 +31,7 @@ const json_t *correction_find(struct catalog *c, const char *text);
 
 /* A moment at which a run was retracted, or stood again. */
 struct correction_step {
-	struct digest run;
+	struct digest run; /* first, for digest_search */
 	uint64_t at; /* place in the log: publications before it, less one, << 32 | number of the entry + 1 */
 	bool retracted;
 	const json_t *entry; /* the catalog's */

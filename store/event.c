@@ -74,20 +74,10 @@ static uint32_t *superseded_from(const struct lineage *l, const struct cohort *k
 	return out;
 }
 
-/* The first correction of a run, and how many follow it. */
+/* The first correction of a run, and how many there are. */
 static const struct correction_step *steps_of_run(const struct events *e, const struct digest *run, size_t *count)
 {
-	size_t first = 0, rest = e->step_count, end;
-	while (rest > 0) {
-		size_t half = rest / 2;
-		bool below = digest_cmp(&e->steps[first + half].run, run) < 0;
-		first += below ? half + 1 : 0;
-		rest = below ? rest - half - 1 : half;
-	}
-	for (end = first; end < e->step_count && digest_cmp(&e->steps[end].run, run) == 0; end++)
-		;
-	*count = end - first;
-	return e->steps + first;
+	return e->steps + digest_search(e->steps, e->step_count, sizeof *e->steps, run, count);
 }
 
 static bool retracted_at(const struct events *e, const struct member *m, uint64_t at)

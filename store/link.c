@@ -14,7 +14,7 @@ const char *level_name(enum level l)
 
 /* Links by the runs they name, sorted; built once a catalog, in its arena. */
 struct link_ref {
-	struct digest run;
+	struct digest run; /* first, for digest_search */
 	uint32_t entry; /* position in `entries` */
 };
 struct link_table {
@@ -58,27 +58,12 @@ static struct link_table *table_of(struct catalog *c)
 	return t;
 }
 
-/* First position whose run is not below `run`. */
-static size_t find(const struct link_table *t, const struct digest *run)
-{
-	size_t first = 0, count = t->count;
-	while (count > 0) {
-		size_t half = count / 2;
-		if (digest_cmp(&t->refs[first + half].run, run) < 0) {
-			first += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return first;
-}
-
 json_t *link_of(struct catalog *c, const struct digest *run)
 {
 	const struct link_table *t = table_of(c);
 	json_t *out = json_array();
-	for (size_t i = find(t, run); i < t->count && digest_cmp(&t->refs[i].run, run) == 0; i++)
+	size_t count, first = digest_search(t->refs, t->count, sizeof *t->refs, run, &count);
+	for (size_t i = first; i < first + count; i++)
 		json_array_append(out, json_array_get(t->entries, t->refs[i].entry));
 	return out;
 }
@@ -100,13 +85,9 @@ enum level link_level(struct catalog *c, const struct digest *run)
 	const struct link_table *t = table_of(c);
 	char name[DIGEST_TEXT + 1];
 	enum level level = LEVEL_REPORTED;
-	size_t first = find(t, run), end = first;
-	if (first == t->count || digest_cmp(&t->refs[first].run, run) != 0)
-		return LEVEL_REPORTED;
+	size_t count, first = digest_search(t->refs, t->count, sizeof *t->refs, run, &count);
 	digest_text(run, name);
-	while (end < t->count && digest_cmp(&t->refs[end].run, run) == 0)
-		end++;
-	for (size_t i = first; i < end; i++) {
+	for (size_t i = first; i < first + count; i++) {
 		const json_t *a = json_array_get(t->entries, t->refs[i].entry);
 		if (strcmp(json_text_of(a, "rerun"), name) == 0 && strcmp(json_text_of(a, "runner"), "native") == 0 &&
 		    strcmp(json_text_of(a, "status"), "passed") == 0 && strcmp(json_text_of(a, "verdict"), "invalid_run") != 0)

@@ -94,12 +94,35 @@ static void test_order_is_by_bytes(void **state)
 	assert_int_equal(digest_cmp(&a, &a), 0);
 }
 
+static void test_equal_digests_are_found_in_a_row(void **state)
+{
+	struct item {
+		struct digest of;
+		int number;
+	} items[5] = {{.number = 0}, {.number = 1}, {.number = 2}, {.number = 3}, {.number = 4}};
+	static const uint8_t lasts[5] = {1, 3, 3, 3, 7};
+	/* by the byte wanted: where it stands or would, and how often it is there */
+	static const size_t wants[9][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 3}, {4, 0}, {4, 0}, {4, 0}, {4, 1}, {5, 0}};
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		items[i].of.bytes[31] = lasts[i];
+	for (uint8_t last = 0; last < 9; last++) {
+		struct digest wanted = {{0}};
+		size_t found;
+		wanted.bytes[31] = last;
+		assert_int_equal(digest_search(items, 5, sizeof *items, &wanted, &found), wants[last][0]);
+		assert_int_equal(found, wants[last][1]);
+		assert_int_equal(digest_search(NULL, 0, sizeof *items, &wanted, &found), 0);
+		assert_int_equal(found, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_digests_of_known_texts),		 cmocka_unit_test(test_pieces_give_the_digest_of_the_whole),
 		cmocka_unit_test(test_what_is_written_is_read_back),	 cmocka_unit_test(test_anything_else_is_no_digest),
-		cmocka_unit_test(test_order_is_by_bytes),
+		cmocka_unit_test(test_order_is_by_bytes),		 cmocka_unit_test(test_equal_digests_are_found_in_a_row),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
