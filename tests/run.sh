@@ -4,7 +4,7 @@
 B=${B:-build}
 export B CMOCKA_MESSAGE_OUTPUT=TAP
 log=$B/test.log
-prove -v --merge --exec '' "$@" >"$log" 2>&1
+prove -v --exec tests/one.sh "$@" >"$log" 2>&1
 status=$?
 grep -vE '^ok |^1\.\.|^# (ok|skip)' "$log" | grep -E '^not ok|^#|Failed|Dubious|Result|ERROR|Sanitizer|runtime error|^Files=' | head -100
 awk -v status=$status '
