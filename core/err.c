@@ -6,24 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-	enum err_code code;
-	const char *word;
-} words[] = {
-	{ERR_NONE, "done"},
-	{ERR_PARTIAL, "some rows malformed"},
-	{ERR_USAGE, "usage"},
-	{ERR_DATA, "input refused"},
-	{ERR_NOTFOUND, "not found"},
-	{ERR_UNAVAILABLE, "not available here"},
-	{ERR_BUG, "internal error"},
-	{ERR_IO, "input/output"},
-	{ERR_TEMP, "try again later"},
-	{ERR_NOPERM, "not permitted"},
-	{ERR_CONFIG, "configuration"},
-	{ERR_CORRUPT, "store damaged"},
-};
-
 static void fill(struct err *e, enum err_code code, const char *file, unsigned line, unsigned column, const char *format,
 		 va_list args) __attribute__((format(printf, 6, 0)));
 
@@ -88,14 +70,6 @@ void err_in_config(struct err *e)
 int err_option(struct err *e, char *const *argv, const char *prog)
 {
 	return err_set(e, ERR_USAGE, "%s: no such option, or its value is missing; see %s --help", argv[optind - 1], prog);
-}
-
-const char *err_word(enum err_code code)
-{
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (words[i].code == code)
-			return words[i].word;
-	return "error";
 }
 
 const char *err_format(const struct err *e, char *out, size_t out_size)

@@ -45,8 +45,6 @@ int err_errno(struct err *e, const char *file, const char *what);
 void err_in_config(struct err *e);
 /* ERR_USAGE for what getopt_long just called '?' (with opterr 0), naming the word and `prog --help`. */
 int err_option(struct err *e, char *const *argv, const char *prog);
-/* A short word for a code, as in "input refused". */
-const char *err_word(enum err_code code);
 /* Writes `file:line:column: text` into `out`, leaving out what is unknown. Returns `out`. */
 const char *err_format(const struct err *e, char *out, size_t out_size);
 

@@ -208,11 +208,3 @@ bool expr_keeps_positive(const struct expr *x)
 			return false;
 	return true;
 }
-
-bool expr_uses(const struct expr *x, size_t index)
-{
-	for (size_t i = 0; i < x->count; i++)
-		if (x->steps[i].op == OP_NAME && x->steps[i].value == (int64_t)index)
-			return true;
-	return false;
-}

@@ -31,7 +31,5 @@ enum expr_result expr_eval(const struct expr *x, const int64_t *values, int64_t 
 const char *expr_text(const struct expr *x);
 /* True when the expression is a name, a positive number, or products of those: positive whenever its names are. */
 bool expr_keeps_positive(const struct expr *x);
-/* True when the value at place `index` of the names is used. */
-bool expr_uses(const struct expr *x, size_t index);
 
 #endif

@@ -116,11 +116,6 @@ void sign_key_entry(const struct sign_key *k, const char *name, struct buf *out)
     buf_str(out, "\"}");
 }
 
-void sign_key_id(const struct sign_key *k, char out[DIGEST_HEX + 1])
-{
-    memcpy(out, k->keyid, sizeof k->keyid);
-}
-
 /* The bytes that a signature covers. */
 static void put_pae(struct buf *out, const char *type, struct slice payload)
 {

@@ -23,7 +23,6 @@ struct sign_key *sign_key_load(const char *path, struct err *);
 void sign_key_free(struct sign_key *);
 /* The entry for config/signers.json: one canonical JSON object. Appends. */
 void sign_key_entry(const struct sign_key *, const char *name, struct buf *out);
-void sign_key_id(const struct sign_key *, char out[DIGEST_HEX + 1]);
 
 /* Appends an envelope (canonical JSON, no newline) over `payload`, signed by each of the keys. */
 int sign_envelope(struct slice payload, const char *payload_type, struct sign_key *const keys[], int n, struct buf *out, struct err *);

@@ -1,7 +1,6 @@
 #include "ingest/address.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -66,21 +65,6 @@ static bool public_v6(const uint8_t *address)
 		if (inside(address, &special_v6[i]))
 			return special_v6[i].embedded >= 0 && public_v4(address + special_v6[i].embedded);
 	return address[0] >> 5 == 1;
-}
-
-bool address_is_public(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET) {
-		struct sockaddr_in v4;
-		memcpy(&v4, address, sizeof v4);
-		return public_v4((const uint8_t *)&v4.sin_addr);
-	}
-	if (address->sa_family == AF_INET6) {
-		struct sockaddr_in6 v6;
-		memcpy(&v6, address, sizeof v6);
-		return public_v6(v6.sin6_addr.s6_addr);
-	}
-	return false;
 }
 
 bool address_text_is_public(const char *text)

@@ -8,12 +8,8 @@
 #define KI_INGEST_ADDRESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/socket.h>
 
-/* True when `address` (AF_INET or AF_INET6) is public; false for any other family. */
-bool address_is_public(const struct sockaddr *address);
-/* The same for text as in `192.0.2.1` or `2001:db8::1`; false when it is no address. */
+/* For text as in `192.0.2.1` or `2001:db8::1`; false when it is no address. */
 bool address_text_is_public(const char *text);
 /* True when the text is an IPv4 or IPv6 address in the loopback block. */
 bool address_text_is_loopback(const char *text);

@@ -56,13 +56,6 @@ static void test_special_addresses_are_refused(void **state)
 			fail_msg("%s is taken for public", refused_addresses[i]);
 }
 
-static void test_other_address_families_are_refused(void **state)
-{
-	(void)state;
-	struct sockaddr address = {.sa_family = AF_UNIX};
-	assert_false(address_is_public(&address));
-}
-
 static struct sources *shipped(void)
 {
 	struct err e = {0};
@@ -398,7 +391,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_public_addresses_may_be_connected_to),
 		cmocka_unit_test(test_special_addresses_are_refused),
-		cmocka_unit_test(test_other_address_families_are_refused),
 		cmocka_unit_test(test_the_shipped_config_names_four_channels_and_two_hosts),
 		cmocka_unit_test(test_urls_of_the_listed_hosts_are_put_together_again),
 		cmocka_unit_test(test_urls_outside_the_policy_are_not_permitted),

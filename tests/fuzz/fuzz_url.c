@@ -1,5 +1,5 @@
 /* What upstream may answer with, a line each: a URL to follow, a header to keep, a header with a number, an address. */
-#include <netinet/in.h>
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,23 +46,23 @@ static void check_header(const char *value)
 	}
 }
 
+static bool is_public(int family, const void *bytes)
+{
+	char text[INET6_ADDRSTRLEN];
+	return address_text_is_public(inet_ntop(family, bytes, text, sizeof text));
+}
+
 /* The same four bytes alone and inside an IPv6 address. */
 static void check_address(struct slice bytes)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-	if (bytes.len >= sizeof v6.sin6_addr) {
-		memcpy(&v6.sin6_addr, bytes.data, sizeof v6.sin6_addr);
-		bool open = address_is_public((const struct sockaddr *)&v6);
-		must(!open || v6.sin6_addr.s6_addr[0] >> 5 == 1 || v6.sin6_addr.s6_addr[0] == 0, "only global unicast is public");
+	uint8_t v6[16] = {[10] = 0xff, [11] = 0xff};
+	if (bytes.len >= 4) {
+		memcpy(v6 + 12, bytes.data, 4);
+		must(is_public(AF_INET, bytes.data) == is_public(AF_INET6, v6), "an IPv4 address is judged alike wherever it stands");
 	}
-	if (bytes.len >= sizeof v4.sin_addr) {
-		memcpy(&v4.sin_addr, bytes.data, sizeof v4.sin_addr);
-		v6.sin6_addr = (struct in6_addr){0};
-		memset(v6.sin6_addr.s6_addr + 10, 0xff, 2);
-		memcpy(v6.sin6_addr.s6_addr + 12, bytes.data, 4);
-		must(address_is_public((const struct sockaddr *)&v4) == address_is_public((const struct sockaddr *)&v6),
-		     "an IPv4 address is judged alike wherever it stands");
+	if (bytes.len >= sizeof v6) {
+		memcpy(v6, bytes.data, sizeof v6);
+		must(!is_public(AF_INET6, v6) || v6[0] >> 5 == 1 || v6[0] == 0, "only global unicast is public");
 	}
 }
 
