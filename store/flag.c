@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "core/text.h"
 #include "store/entry.h"
-#include "store/policy.h"
+#include "store/flag_rule.h"
 
 static const char *const names[FLAG_CODES] = {"IMPOSSIBLE", "CONTRADICTED", "REGRESSION",    "IMPROVEMENT",      "LAUNCH_SUSPECT", "NON_MONOTONE",
 					      "OUTLIER",    "WIDE_SPREAD",  "SINGLE_SAMPLE", "RECORD_CANDIDATE", "ALIAS",          "MANUAL"};
@@ -25,257 +24,6 @@ bool flag_parse(const char *text, enum flag_code *out)
 			return true;
 		}
 	return false;
-}
-
-/* One latency run that is not superseded, with what the rules look at. */
-struct sample {
-	uint32_t run, rank;
-	const struct catalog_case *c;
-	struct slice labels, version;
-	int64_t observed_ms;
-	double median, p20, p80; /* ns; NAN when absent */
-	double x;                /* the swept value; 0 when it is no number */
-	struct floor floor;
-};
-
-struct deriver {
-	struct catalog *c;
-	const struct flag_options *options;
-	struct policy policy;
-	struct flags *out;
-	struct sample *samples;
-	size_t count, room;
-	size_t flag_room;
-};
-
-/* ---- making flags ---- */
-
-static bool wanted(const struct deriver *d, enum flag_code code)
-{
-	return d->options->codes == 0 || (d->options->codes & (1u << code));
-}
-
-/* A number of the evidence. */
-struct fact {
-	const char *name;
-	double value;
-};
-
-static char *facts_json(const struct fact *facts, size_t count, struct slice caveats)
-{
-	struct buf text = {0};
-	json_t *object = json_object();
-	struct err ignored = {0};
-	for (size_t i = 0; i < count; i++)
-		if (isfinite(facts[i].value))
-			json_object_set_new(object, facts[i].name, json_real(facts[i].value));
-	if (caveats.len)
-		json_object_set_new(object, "caveats", json_stringn(caveats.data, caveats.len));
-	json_canonical(object, &text, &ignored);
-	json_decref(object);
-	return text.data;
-}
-
-static void add(struct deriver *d, struct flag flag)
-{
-	if (d->out->count == d->flag_room) {
-		d->flag_room = d->flag_room ? d->flag_room * 2 : 64;
-		d->out->items = xrealloc(d->out->items, d->flag_room * sizeof *d->out->items);
-	}
-	d->out->items[d->out->count++] = flag;
-}
-
-static struct slice caveats_of(const struct sample *s)
-{
-	struct view v = {.labels = s->labels};
-	return view_label(&v, "caveats");
-}
-
-static void raise_flag(struct deriver *d, enum flag_code code, const struct sample *s, uint32_t other, double severity,
-		       const struct fact *facts, size_t count, const char *format, ...) __attribute__((format(printf, 8, 9)));
-
-static void raise_flag(struct deriver *d, enum flag_code code, const struct sample *s, uint32_t other, double severity,
-		       const struct fact *facts, size_t count, const char *format, ...)
-{
-	struct buf words = {0};
-	va_list args;
-	if (!wanted(d, code))
-		return;
-	va_start(args, format);
-	buf_vprintf(&words, format, args);
-	va_end(args);
-	add(d, (struct flag){code, s->run, other, severity, facts_json(facts, count, caveats_of(s)), words.data});
-}
-
-/* How many times `b` is in `a`. Both are whole nanoseconds, so that 0 stands for anything shorter than one. */
-static double times(double a, double b)
-{
-	return a / fmax(b, 1);
-}
-
-static const char *shown(double ns, char text[32])
-{
-	struct buf b = {0};
-	view_quantity(METRIC_LATENCY, (int64_t)ns, &b);
-	snprintf(text, 32, "%s", b.data);
-	buf_fini(&b);
-	return text;
-}
-
-/* ---- rules on one row ---- */
-
-static void rule_impossible(struct deriver *d, const struct sample *s)
-{
-	char a[32], b[32];
-	if (!s->floor.hard || s->median * d->policy.floor_allowance >= s->floor.ns)
-		return;
-	const struct fact facts[] = {{"medianNs", s->median}, {"floorNs", s->floor.ns}, {"bytes", s->floor.bytes}, {"flops", s->floor.flops}};
-	raise_flag(d, FLAG_IMPOSSIBLE, s, s->run, times(s->floor.ns, s->median), facts, 4, "%s is under the %s that the GPU's data sheet allows",
-		   shown(s->median, a), shown(s->floor.ns, b));
-}
-
-static const char *channel_of(const struct sample *s)
-{
-	/* cutile and cutedsl rows are known by their providers; the timer's budget is the same in all other channels */
-	if (memmem(s->c->parts.provider.data, s->c->parts.provider.len, "cutile", 6))
-		return "cutile";
-	return memmem(s->c->parts.provider.data, s->c->parts.provider.len, "cutedsl", 7) ? "cutedsl" : "";
-}
-
-static void rule_spread(struct deriver *d, const struct sample *s)
-{
-	double samples = policy_samples(&d->policy, s->c->parts.kernel, channel_of(s), s->median);
-	if (isnan(s->p20) || isnan(s->p80))
-		return;
-	if (s->p20 == s->median && s->p80 == s->median) {
-		const struct fact facts[] = {{"medianNs", s->median}, {"estimatedSamples", samples}};
-		raise_flag(d, FLAG_SINGLE_SAMPLE, s, s->run, s->median, facts, 2, "p20, median and p80 are equal: about %.0f sample%s, not perfect precision",
-			   samples, samples > 1 ? "s" : "");
-	} else if (times(s->p80, s->p20) > d->policy.spread_ratio) {
-		const struct fact facts[] = {{"p20Ns", s->p20}, {"p80Ns", s->p80}, {"ratio", times(s->p80, s->p20)}};
-		raise_flag(d, FLAG_WIDE_SPREAD, s, s->run, times(s->p80, s->p20), facts, 3, "p80 is %.2f times p20", times(s->p80, s->p20));
-	}
-}
-
-static void rule_alias(struct deriver *d, const struct sample *s)
-{
-	struct slice caveats = caveats_of(s);
-	if (memmem(caveats.data, caveats.len, "label-alias", 11))
-		raise_flag(d, FLAG_ALIAS, s, s->run, 1, NULL, 0, "two providers of this kernel run the same code (caveat label-alias)");
-}
-
-static void rules_of_one(struct deriver *d)
-{
-	for (size_t i = 0; i < d->count; i++) {
-		rule_impossible(d, &d->samples[i]);
-		rule_spread(d, &d->samples[i]);
-		rule_alias(d, &d->samples[i]);
-	}
-}
-
-/* ---- rules along a sweep: one kernel, pass, provider, GPU, config and publication, by size ---- */
-
-static int compare_sweeps(const struct sample *a, const struct sample *b)
-{
-	const struct case_parts *x = &a->c->parts, *y = &b->c->parts;
-	const struct slice pairs[][2] = {{x->kernel, y->kernel}, {x->mode, y->mode},	 {x->provider, y->provider}, {x->gpu, y->gpu},
-					 {x->x_name, y->x_name}, {x->config, y->config}, {a->labels, b->labels}};
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-		int order = slice_cmp(pairs[i][0], pairs[i][1]);
-		if (order)
-			return order;
-	}
-	return 0;
-}
-
-static int by_sweep(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-	int order = compare_sweeps(x, y);
-	if (order)
-		return order;
-	if (x->x != y->x)
-		return x->x < y->x ? -1 : 1;
-	return (x->run > y->run) - (x->run < y->run);
-}
-
-static void rule_launch(struct deriver *d, const struct sample *s, const struct sample *next)
-{
-	char a[32], b[32];
-	if (!s->floor.known || s->median >= d->policy.launch_median_ns || s->median < s->floor.ns * 2)
-		return;
-	bool flat = next && next->floor.known && next->floor.ns >= s->floor.ns * d->policy.flat_floor_ratio &&
-		    next->median <= s->median * d->policy.flat_time_ratio;
-	double ratio = s->median / s->floor.ns;
-	if (!flat && ratio < d->policy.launch_ratio)
-		return;
-	const struct fact facts[] = {{"medianNs", s->median}, {"floorNs", s->floor.ns}, {"ratio", ratio}, {"nextMedianNs", flat ? next->median : NAN},
-				     {"nextFloorNs", flat ? next->floor.ns : NAN}};
-	if (flat)
-		raise_flag(d, FLAG_LAUNCH_SUSPECT, s, next->run, ratio, facts, 5, "%s stays flat while the work grows %.1f times: launch cost, not work",
-			   shown(s->median, a), next->floor.ns / s->floor.ns);
-	else
-		raise_flag(d, FLAG_LAUNCH_SUSPECT, s, s->run, ratio, facts, 5, "%s is %.0f times the floor of %s: launch cost, not work", shown(s->median, a),
-			   ratio, shown(s->floor.ns, b));
-}
-
-static void rule_monotone(struct deriver *d, const struct sample *s, const struct sample *next)
-{
-	char a[32], b[32];
-	if (!next || next->x <= s->x || next->median >= s->median * d->policy.drop_ratio)
-		return;
-	const struct fact facts[] = {{"x", s->x}, {"nextX", next->x}, {"medianNs", s->median}, {"nextMedianNs", next->median}};
-	raise_flag(d, FLAG_NON_MONOTONE, s, next->run, times(s->median, next->median), facts, 4, "%s at %g, but %s at %g", shown(s->median, a), s->x,
-		   shown(next->median, b), next->x);
-}
-
-static void rules_of_sweeps(struct deriver *d)
-{
-	qsort(d->samples, d->count, sizeof *d->samples, by_sweep);
-	for (size_t i = 0; i < d->count; i++) {
-		const struct sample *s = &d->samples[i], *next = i + 1 < d->count ? s + 1 : NULL;
-		if (s->x <= 0)
-			continue;
-		if (next && compare_sweeps(s, next) != 0)
-			next = NULL;
-		rule_launch(d, s, next);
-		rule_monotone(d, s, next);
-	}
-}
-
-/* ---- rules across publications of one case ---- */
-
-static int by_case(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-	int order = (x->c->id > y->c->id) - (x->c->id < y->c->id);
-	if (order == 0)
-		order = slice_cmp(x->version, y->version);
-	if (order == 0)
-		order = (x->observed_ms > y->observed_ms) - (x->observed_ms < y->observed_ms);
-	return order ? order : (x->run > y->run) - (x->run < y->run);
-}
-
-static void rule_contradiction(struct deriver *d, const struct sample *s, const struct sample *before)
-{
-	char a[32], b[32];
-	double ratio = s->median > before->median ? times(s->median, before->median) : times(before->median, s->median);
-	bool disjoint = s->p20 > before->p80 || s->p80 < before->p20;
-	if (isnan(s->p20 + s->p80 + before->p20 + before->p80) || !disjoint || ratio < d->policy.contradiction_ratio)
-		return;
-	const struct fact facts[] = {{"medianNs", s->median}, {"otherMedianNs", before->median}, {"ratio", times(s->median, before->median)}};
-	raise_flag(d, FLAG_CONTRADICTED, s, before->run, ratio, facts, 3, "%s here, %s in another publication of %s%.*s, beyond both spreads",
-		   shown(s->median, a), shown(before->median, b), s->version.len ? "version " : "the same case", (int)s->version.len, s->version.data);
-}
-
-static void rules_of_cases(struct deriver *d)
-{
-	qsort(d->samples, d->count, sizeof *d->samples, by_case);
-	for (size_t i = 1; i < d->count; i++) {
-		const struct sample *s = &d->samples[i], *before = s - 1;
-		if (s->c->id == before->c->id && slice_cmp(s->version, before->version) == 0)
-			rule_contradiction(d, s, before);
-	}
 }
 
 /* ---- gathering ---- */
@@ -306,40 +54,6 @@ static int add_sample(struct deriver *d, const struct member *m)
 	return 0;
 }
 
-/* The first of its cohort is news when it beats everything observed before it by more than reruns differ. */
-static void rule_record(struct deriver *d, const struct cohort *k)
-{
-	char a[32], b[32];
-	const struct member *first = &k->members[0], *before = NULL;
-	for (size_t i = 1; i < k->ranked && !before; i++)
-		if (k->members[i].row.observed_ms < first->row.observed_ms)
-			before = &k->members[i];
-	if (k->ranked < 2 || !before || (double)before->primary < (double)first->primary * d->policy.record_gain)
-		return;
-	double gain = times((double)before->primary, (double)first->primary);
-	struct sample s = {.run = first->run, .labels = catalog_labels(d->c, first->row.labels)};
-	const struct fact facts[] = {{"medianNs", (double)first->primary}, {"formerMedianNs", (double)before->primary}, {"ratio", gain}};
-	raise_flag(d, FLAG_RECORD_CANDIDATE, &s, before->run, gain, facts, 3, "%s leads its group, %.2f times as fast as the former first's %s",
-		   shown((double)first->primary, a), gain, shown((double)before->primary, b));
-}
-
-/* Set-up cost inside the timing, a wrong unit: no work of one group differs that much. Which of the two is wrong no rule can say. */
-static void rule_outlier(struct deriver *d, const struct cohort *k)
-{
-	char a[32], b[32];
-	const struct member *first = &k->members[0];
-	for (size_t i = k->ranked; i-- > 1;) {
-		const struct member *m = &k->members[i];
-		double ratio = times((double)m->primary, (double)first->primary);
-		if (ratio < d->policy.outlier_ratio)
-			return;
-		struct sample s = {.run = m->run, .labels = catalog_labels(d->c, m->row.labels)};
-		const struct fact facts[] = {{"medianNs", (double)m->primary}, {"firstMedianNs", (double)first->primary}, {"ratio", ratio}};
-		raise_flag(d, FLAG_OUTLIER, &s, first->run, ratio, facts, 3, "%s is %.0f times the %s of the first of its group: one of the two timed something else",
-			   shown((double)m->primary, a), ratio, shown((double)first->primary, b));
-	}
-}
-
 static int gather(const struct cohort *k, void *context)
 {
 	struct deriver *d = context;
@@ -348,8 +62,7 @@ static int gather(const struct cohort *k, void *context)
 	for (size_t i = 0; i < k->ranked; i++)
 		if (!(k->members[i].row.flags & RUN_WHOLE) && add_sample(d, &k->members[i]))
 			return -1;
-	rule_record(d, k);
-	rule_outlier(d, k);
+	flag_rules_of_cohort(d, k);
 	return 0;
 }
 
@@ -365,7 +78,7 @@ static int raise_changes(struct deriver *d, const struct change_list *list)
 			return -1;
 		s.labels = catalog_labels(d->c, row.labels);
 		const struct fact facts[] = {{"ratio", x->ratio}, {"p", x->p}, {"q", x->q}};
-		raise_flag(d, x->ratio > 1 ? FLAG_REGRESSION : FLAG_IMPROVEMENT, &s, x->last_before->run, fabs(log(x->ratio)), facts, 3,
+		flag_raise(d, x->ratio > 1 ? FLAG_REGRESSION : FLAG_IMPROVEMENT, &s, x->last_before->run, fabs(log(x->ratio)), facts, 3,
 			   "%s by %.1f %% from %.12s on%s%s", x->ratio > 1 ? "slower" : "faster", fabs(x->ratio - 1) * 100, x->first_after->release->identity,
 			   *x->explained ? "; caveats differ: " : "", x->explained);
 	}
@@ -376,7 +89,7 @@ static int rules_of_change(struct deriver *d)
 {
 	struct change_options options = {.config = d->options->config};
 	struct change_list list;
-	if (!wanted(d, FLAG_REGRESSION) && !wanted(d, FLAG_IMPROVEMENT))
+	if (!flag_wanted(d, FLAG_REGRESSION) && !flag_wanted(d, FLAG_IMPROVEMENT))
 		return 0;
 	if (d->options->changes)
 		return raise_changes(d, d->options->changes);
@@ -401,7 +114,7 @@ static int rules_by_hand(struct deriver *d)
 		if (strcmp(json_text_of(entry, "type"), "flag") != 0 || catalog_find_one(d->c, run, &s.run) || catalog_run(d->c, s.run, &row))
 			continue;
 		s.labels = catalog_labels(d->c, row.labels);
-		raise_flag(d, FLAG_MANUAL, &s, s.run, 1, NULL, 0, "%s (%.10s)", json_text_of(entry, "reason"), json_text_of(entry, "at"));
+		flag_raise(d, FLAG_MANUAL, &s, s.run, 1, NULL, 0, "%s (%.10s)", json_text_of(entry, "reason"), json_text_of(entry, "at"));
 	}
 	json_decref(last);
 	return entries && !d->c->err->code ? 0 : -1;
@@ -417,86 +130,122 @@ static int by_severity(const void *a, const void *b)
 	return (x->run > y->run) - (x->run < y->run);
 }
 
+/* What the rules make of the samples gathered, in order. */
+static void derive(struct deriver *d)
+{
+	d->out->policy = xstrdup(d->policy.name);
+	flag_rules_of_one(d);
+	flag_rules_of_sweeps(d);
+	flag_rules_of_cases(d);
+}
+
+static void finish(struct deriver *d)
+{
+	if (d->out->count)
+		qsort(d->out->items, d->out->count, sizeof *d->out->items, by_severity);
+	policy_fini(&d->policy);
+	free(d->samples);
+}
+
 int flags_derive(struct catalog *c, const struct flag_options *options, struct flags *out)
 {
 	struct deriver d = {.c = c, .options = options, .out = out};
 	*out = (struct flags){0};
 	int rc = policy_load(options->config, &d.policy, c->err) || cohort_each(c, gather, &d) ? -1 : 0;
 	if (rc == 0) {
-		out->policy = xstrdup(d.policy.name);
-		rules_of_one(&d);
-		rules_of_sweeps(&d);
-		rules_of_cases(&d);
+		derive(&d);
 		rc = rules_of_change(&d) || rules_by_hand(&d) ? -1 : 0;
 	}
-	if (out->count)
-		qsort(out->items, out->count, sizeof *out->items, by_severity);
-	policy_fini(&d.policy);
-	free(d.samples);
+	finish(&d);
+	return rc;
+}
+
+static void free_flag(struct flag *x)
+{
+	free(x->evidence);
+	free(x->words);
+}
+
+/* ---- one run ---- */
+
+static bool same_sweep(const struct case_parts *a, const struct case_parts *b)
+{
+	return slice_cmp(a->kernel, b->kernel) == 0 && slice_cmp(a->mode, b->mode) == 0 && slice_cmp(a->provider, b->provider) == 0 &&
+	       slice_cmp(a->gpu, b->gpu) == 0 && slice_cmp(a->x_name, b->x_name) == 0 && slice_cmp(a->config, b->config) == 0;
+}
+
+static bool is_among(const struct digest *keys, size_t count, const struct digest *key)
+{
+	for (size_t i = 0; i < count; i++)
+		if (digest_cmp(&keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+/* The cohorts that the rules look at for a run: its own, and those of the other sizes of its sweep. */
+static int gather_around(struct deriver *d, const struct cohort *k, const struct member *m)
+{
+	struct catalog *c = d->c;
+	struct digest *seen = xmalloc(((size_t)c->counts.cases + 1) * sizeof *seen);
+	size_t count = 0;
+	int rc = gather(k, d);
+	seen[count++] = k->key;
+	for (uint32_t id = 0; id < c->counts.cases && rc == 0; id++) {
+		const struct catalog_case *of = catalog_case(c, id);
+		struct cohort other;
+		if (!of || !same_sweep(&of->parts, &m->c->parts) || is_among(seen, count, &of->cohort)) {
+			rc = of ? 0 : -1;
+			continue;
+		}
+		seen[count++] = of->cohort;
+		rc = cohort_load(c, &of->cohort, &other) || gather(&other, d) ? -1 : 0;
+		cohort_fini(&other);
+	}
+	free(seen);
+	return rc;
+}
+
+/* True when the run's series is long enough to be searched for change points, which asks for all series. */
+static bool may_have_changed(struct deriver *d, const struct cohort *k, const struct member *m)
+{
+	struct step_rules rules;
+	size_t points = 0;
+	for (size_t i = 0; i < k->count; i++)
+		points += k->members[i].c == m->c;
+	return change_rules_load(d->options->config, &rules, d->c->err) == 0 && points >= rules.points_min;
+}
+
+static void keep_run(struct flags *f, uint32_t run)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->count; i++)
+		if (f->items[i].run == run)
+			f->items[kept++] = f->items[i];
+		else
+			free_flag(&f->items[i]);
+	f->count = kept;
+}
+
+int flags_of_run(struct catalog *c, const char *config, const struct cohort *k, const struct member *m, struct flags *out)
+{
+	const struct flag_options options = {.config = config};
+	struct deriver d = {.c = c, .options = &options, .out = out};
+	*out = (struct flags){0};
+	int rc = policy_load(config, &d.policy, c->err) || (m->rank && gather_around(&d, k, m)) ? -1 : 0;
+	if (rc == 0) {
+		derive(&d);
+		rc = (may_have_changed(&d, k, m) && rules_of_change(&d)) || rules_by_hand(&d) ? -1 : 0;
+	}
+	keep_run(out, m->run);
+	finish(&d);
 	return rc;
 }
 
 void flags_fini(struct flags *f)
 {
-	for (size_t i = 0; i < f->count; i++) {
-		free(f->items[i].evidence);
-		free(f->items[i].words);
-	}
+	for (size_t i = 0; i < f->count; i++)
+		free_flag(&f->items[i]);
 	free(f->items);
 	free(f->policy);
 	*f = (struct flags){0};
-}
-
-/* ---- printing ---- */
-
-static int print_json(struct catalog *c, const struct flags *f, const struct flag *x, const struct run_row *row, const struct buf *id, FILE *out)
-{
-	char run[DIGEST_TEXT + 1], other[DIGEST_TEXT + 1];
-	struct run_row other_row;
-	if (catalog_run(c, x->other, &other_row))
-		return -1;
-	digest_text(&row->digest, run);
-	digest_text(&other_row.digest, other);
-	json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f}", "code", flag_name(x->code), "externalId", id->data, "policy", f->policy, "run", run,
-				   "words", x->words, "severity", x->severity);
-	json_object_set_new(object, "evidence", json_load_text(x->evidence, strlen(x->evidence), "evidence", c->err));
-	if (x->other != x->run)
-		json_object_set_new(object, "against", json_string(other));
-	int rc = json_put_line(object, out, c->err);
-	json_decref(object);
-	return rc;
-}
-
-/* Words may hold a text that a person gave. */
-static void print_text(const struct flag *x, const char *hex, const struct buf *id, FILE *out)
-{
-	struct buf words = {0};
-	text_put_printable(&words, x->words, strlen(x->words));
-	fprintf(out, "%-16s %.12s  %s\n%30s%s\n", flag_name(x->code), hex, id->data, "", words.data);
-	buf_fini(&words);
-}
-
-int flags_print(struct catalog *c, const struct flags *f, const struct filter *filter, uint64_t limit, bool json, FILE *out)
-{
-	struct buf id = {0};
-	uint64_t printed = 0;
-	for (size_t i = 0; i < f->count && !c->err->code && (limit == 0 || printed < limit); i++) {
-		const struct flag *x = &f->items[i];
-		struct member m = {.run = x->run};
-		char hex[DIGEST_HEX + 1];
-		if (catalog_run(c, x->run, &m.row) || !(m.c = catalog_case(c, m.row.case_id)))
-			break;
-		if (!filter_match(filter, &m))
-			continue;
-		if (catalog_external_id(c, &m.row, &id))
-			break;
-		digest_hex(&m.row.digest, hex);
-		printed++;
-		if (json)
-			print_json(c, f, x, &m.row, &id, out);
-		else
-			print_text(x, hex, &id, out);
-	}
-	buf_fini(&id);
-	return c->err->code ? -1 : 0;
 }

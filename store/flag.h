@@ -48,9 +48,12 @@ struct flag_options {
 };
 /* Works out all flags. Free with flags_fini. */
 int flags_derive(struct catalog *c, const struct flag_options *options, struct flags *out);
+/* The same flags, but those of one run alone, a member of `k`. Looks at its cohort and at the other sizes of its sweep, and only where its
+ * series is long enough for a change point at all series. */
+int flags_of_run(struct catalog *c, const char *config, const struct cohort *k, const struct member *m, struct flags *out);
 void flags_fini(struct flags *f);
 
-/* Lists those whose run passes the filter. */
+/* flag_list.c: lists those whose run passes the filter. */
 int flags_print(struct catalog *c, const struct flags *f, const struct filter *filter, uint64_t limit, bool json, FILE *out);
 
 #endif

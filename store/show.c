@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "core/when.h"
 #include "store/compare.h"
+#include "store/flag.h"
 #include "store/plot.h"
 #include "store/show_evidence.h"
 #include "store/site_html.h"
@@ -88,7 +89,27 @@ static void put_command(struct whole *w, const struct screen *on, const char *na
 	buf_fini(&gpu);
 }
 
-static void put_head(struct whole *w, const struct screen *on)
+/* What the rules and people hold against the record, or why that is not known here. */
+static int put_doubts(struct whole *w, const char *config, const struct screen *on)
+{
+	struct flags flags = {0};
+	struct err held = {0}, *outer = w->c->err;
+	w->c->err = w->c->t.err = &held;
+	int rc = config ? flags_of_run(w->c, config, w->v.k, w->v.m, &flags) : 0;
+	w->c->err = w->c->t.err = outer;
+	if (!config || held.code == ERR_CONFIG)
+		screen_field(on, "doubts", "unknown here: %s", config ? held.text : "no config");
+	else if (rc)
+		*outer = held;
+	else if (flags.count == 0)
+		screen_field(on, "doubts", "none by policy %s", flags.policy);
+	for (size_t i = 0; i < flags.count && !held.code; i++)
+		screen_field(on, i ? "" : "doubts", "%s: %s", flag_name(flags.items[i].code), flags.items[i].words);
+	flags_fini(&flags);
+	return outer->code ? -1 : 0;
+}
+
+static int put_head(struct whole *w, const char *config, const struct screen *on)
 {
 	const struct case_parts *c = w->parts;
 	screen_line(on, 2, w->v.external_id.data);
@@ -99,7 +120,7 @@ static void put_head(struct whole *w, const struct screen *on)
 	screen_field(on, "status", "%s", w->v.m->row.flags & RUN_FAILED ? "failed" : "passed");
 	screen_field(on, "evidence", "%s", view_evidence(&w->v));
 	digest_field(on, "run", &w->v.m->row.digest);
-	put_command(w, on, "doubts", "ki flags --kernel");
+	return put_doubts(w, config, on);
 }
 
 /* ---- measurement and comparison ---- */
@@ -298,7 +319,8 @@ static void put_tree(const struct screen *on, const char *title, const json_t *b
 /* The sections of the run's page on the site, in its order. */
 static int put_all(struct whole *w, const json_t *manifest, const char *config, const struct screen *on)
 {
-	put_head(w, on);
+	if (put_head(w, config, on))
+		return -1;
 	put_measurement(w, on);
 	put_comparison(w, on);
 	put_identity(w, on);

@@ -173,6 +173,15 @@ static void put_source(const json_t *site, const struct whole *w, const struct s
 			     json_text_of(site, "holder"));
 }
 
+/* Where a fault is reported: the template up to what a page fills in; one that names no addressee says nothing. */
+static void put_report_address(const json_t *site, const struct screen *on)
+{
+	const char *address = json_text_of(site, "report");
+	size_t len = strcspn(address, "?");
+	if (len && strncmp(address, "mailto:?", 8) != 0)
+		screen_field(on, "report a fault", "%.*s", (int)len, address);
+}
+
 int show_citation(struct whole *w, const char *config, const struct screen *on)
 {
 	const struct case_parts *c = w->parts;
@@ -195,6 +204,7 @@ int show_citation(struct whole *w, const char *config, const struct screen *on)
 		put_source(site, w, on);
 	else
 		screen_printf(on, 2, "  Source and licence are unknown here: %s", e.code ? e.text : "no config");
+	put_report_address(site, on);
 	json_decref(site);
 	buf_fini(&where);
 	return w->c->err->code ? -1 : 0;

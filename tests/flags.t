@@ -147,4 +147,11 @@ if [ -d "$SHARED/upstream" ]; then
 else
 	skip 'real history' 'no ../shared'
 fi
+
+# --- one record's ------------------------------------------------------------------------------------------------------------------
+"$KI" flags --store "$S" --json | jq -r '"\(.run) \(.code): \(.words)"' | sort >"$D/a"
+"$KI" list --store "$S" --format tsv --columns digest | while read -r run; do
+	"$KI" show --store "$S" "$run" | sed -n '/^  doubts /,/^$/p' | sed -n "s/^  doubts  */                   /; s/^ \{19\}\([A-Z_]*: \)/$run \1/p"
+done | sort >"$D/b"
+same "$D/a" "$D/b" "ki show prints all flags of a record, and no others ($(lines "$D/a") flags)"
 plan

@@ -48,7 +48,12 @@ sed -n '/^\$ ki show 521a0b1ea67f$/,/^```$/p' README.md | sed '1d;$d;/^  …$/d;
 missing=$(while IFS= read -r line; do grep -qF -- "$line" "$D/out" || echo "$line"; done <"$D/example")
 is "$([ "$(lines "$D/example")" -gt 10 ] || echo short)$missing" '' 'every line of the example in README is printed'
 ki show --store "$S" $A --config "$D/none"
-is "$rc $(grep -c 'Source and licence are unknown here' "$D/out")" '0 1' 'a record is read without a config, which is then said'
+is "$rc $(grep -c 'Source and licence are unknown here' "$D/out") $(grep -c '^  doubts  *unknown here: ' "$D/out")" '0 1 1' 'a record is read without a config, which is then said'
+is "$(grep -c 'report a fault' "$D/whole")" 0 'nobody is named for reports while the config names nobody'
+cp -r config "$D/config"
+sed -i 's|"report": "[^"]*"|"report": "https://example.org/issues/new?title={subject}"|' "$D/config/site.json"
+ki show --store "$S" $A --config "$D/config"
+has "$D/out" '  report a fault   https://example.org/issues/new' 'an address for reports is printed'
 ki show --store "$S" "$old"
 command=$(sed -n 's/^  trend  *ki //p' "$D/out")
 # shellcheck disable=SC2086
@@ -57,9 +62,10 @@ is "$rc $(grep -c '  trend  ' "$D/whole") $(head -1 "$D/out")" "0 0 rms_norm, fo
 ki flag --store "$S" $A --reason 'measured with a cold clock'
 ki show --store "$S" $A
 has "$D/out" '  flagged          measured with a cold clock (' 'a flag set by hand is a note'
+has "$D/out" '  doubts           MANUAL: measured with a cold clock (' 'and a doubt'
 ki flag --store "$S" $A --clear
 ki show --store "$S" $A
-is "$(grep -c '  flagged  ' "$D/out")" 0 'until it is cleared'
+is "$(grep -c '  flagged  ' "$D/out") $(grep -c '  doubts           none by policy flags-v1' "$D/out")" '0 1' 'until it is cleared'
 ki cohort --store "$S" $A
 is "$(grep -c "1.38x .*PyTorch.*24.1 ms to 24.2 ms, 2025-05-27, 0.5.10, reported  $ID\$" "$D/out")" 1 'a run of a group is one line, its name whole'
 COLUMNS=60 "$KI" cohort --store "$S" $A >"$D/out"
