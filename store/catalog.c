@@ -45,6 +45,9 @@ void catalog_close(struct catalog *c)
 	arena_fini(&c->arena);
 	free(c->cases);
 	free(c->labels);
+	for (uint32_t id = 0; c->carried && id < c->counts.publications; id++)
+		ranges_fini(&c->carried[id]);
+	free(c->carried);
 	buf_fini(&c->scratch);
 }
 
@@ -210,14 +213,16 @@ int catalog_carried(struct catalog *c, uint32_t id, struct ranges *out)
 
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count)
 {
-	uint32_t *out = xmalloc((c->counts.publications + 1) * sizeof *out);
+	uint32_t publications = c->counts.publications, *out = xmalloc((publications + 1) * sizeof *out);
 	*count = 0;
-	for (uint32_t id = 0; id < c->counts.publications; id++) {
-		struct ranges carried = {0};
-		if (catalog_carried(c, id, &carried) == 0 && ranges_has(&carried, run))
-			out[(*count)++] = id;
-		ranges_fini(&carried);
+	if (!c->carried) {
+		c->carried = xcalloc(publications + 1, sizeof *c->carried);
+		for (uint32_t id = 0; id < publications && !c->err->code; id++)
+			catalog_carried(c, id, &c->carried[id]);
 	}
+	for (uint32_t id = 0; id < publications; id++)
+		if (ranges_has(&c->carried[id], run))
+			out[(*count)++] = id;
 	return out;
 }
 

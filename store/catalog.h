@@ -28,6 +28,7 @@ struct catalog {
 	struct arena arena;          /* lives as long as the catalog */
 	struct catalog_case **cases; /* by id, filled on first use */
 	struct slice *labels;        /* likewise */
+	struct ranges *carried;      /* runs by publication, all of them on first use; NULL before that */
 	struct buf scratch;
 	json_t *entries;             /* of entry.h, loaded on first use */
 	struct link_table *links;    /* of link.h, likewise, in the arena */
@@ -62,7 +63,7 @@ json_t *catalog_publication(struct catalog *c, uint32_t id);
 const char *catalog_identity(const json_t *publication);
 /* The runs that a publication carried; `out` starts zeroed. */
 int catalog_carried(struct catalog *c, uint32_t id, struct ranges *out);
-/* Publications that carried a run, ascending; *count of them; the caller frees. */
+/* Publications that carried a run, ascending; *count of them; the caller frees. The first call reads the lists of all. */
 uint32_t *catalog_carriers(struct catalog *c, uint32_t run, size_t *count);
 
 /* Calls `found` for every published run of a case that a channel carried. */

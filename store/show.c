@@ -8,9 +8,9 @@
 #include "core/when.h"
 #include "store/compare.h"
 #include "store/flag.h"
+#include "store/leaf.h"
 #include "store/plot.h"
 #include "store/show_evidence.h"
-#include "store/site_html.h"
 
 /* A run, its cohort, and the cache that holds what it cites. */
 struct shown {
@@ -75,7 +75,7 @@ static void put_leaf(void *context, const char *name, struct slice text)
 static void put_leaves(const struct screen *on, const char *name, const json_t *value)
 {
 	struct screen context = *on;
-	html_leaves(name, value, put_leaf, &context);
+	leaf_each(name, value, put_leaf, &context);
 }
 
 /* A command about the runs that share this one's kernel, pass, provider and GPU. */

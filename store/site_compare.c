@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "store/leaf.h"
 #include "store/site_asset.h"
 #include "store/site_index.h"
 
@@ -109,7 +110,7 @@ static int put_object(struct site *s, uint32_t id, struct buf *out)
 		digest_text(&d, digest);
 		buf_printf(out, "[\"%s\",[", digest);
 		if (strcmp(json_text_of(root, "kind"), "BenchmarkRun") != 0)
-			html_leaves("", json_object_get(root, "spec"), put_leaf, out);
+			leaf_each("", json_object_get(root, "spec"), put_leaf, out);
 		buf_str(out, "]]");
 	}
 	json_decref(root);

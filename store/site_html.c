@@ -1,9 +1,9 @@
 #include "store/site_html.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
+#include "store/leaf.h"
 
 /* ---- escaping ---- */
 
@@ -254,47 +254,6 @@ void page_benchmark(struct page *p, const struct case_parts *c, bool link_gpu)
 	page_str(p, "</p>\n");
 }
 
-/* ---- leaves ---- */
-
-static void put_leaf(const char *name, const json_t *value, html_leaf *put, void *context)
-{
-	struct buf text = {0};
-	struct err ignored = {0};
-	if (json_is_string(value))
-		buf_add(&text, json_string_value(value), json_string_length(value));
-	else
-		json_canonical(value, &text, &ignored);
-	put(context, name, (struct slice){text.data ? text.data : "", text.len});
-	buf_fini(&text);
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-void html_leaves(const char *name, const json_t *value, html_leaf *put, void *context)
-{
-	const char *key;
-	json_t *item;
-	size_t count = 0;
-	if (!json_is_object(value) || json_object_size(value) == 0) {
-		put_leaf(name, value, put, context);
-		return;
-	}
-	const char **keys = xmalloc(json_object_size(value) * sizeof *keys);
-	json_object_foreach((json_t *)value, key, item)
-		keys[count++] = key;
-	qsort(keys, count, sizeof *keys, compare_keys);
-	for (size_t i = 0; i < count; i++) {
-		struct buf path = {0};
-		buf_printf(&path, "%s%s%s", name, *name ? "." : "", keys[i]);
-		html_leaves(path.data, json_object_get(value, keys[i]), put, context);
-		buf_fini(&path);
-	}
-	free(keys);
-}
-
 static void put_row(void *context, const char *name, struct slice text)
 {
 	page_row(context, name, text);
@@ -302,7 +261,7 @@ static void put_row(void *context, const char *name, struct slice text)
 
 void page_leaves(struct page *p, const char *name, const json_t *value)
 {
-	html_leaves(name, value, put_row, p);
+	leaf_each(name, value, put_row, p);
 }
 
 void page_table(struct page *p, const char *caption, const char *heads)

@@ -14,9 +14,6 @@ void html_str(struct buf *out, const char *text);
 void html_visible(struct buf *out, struct slice text);
 /* The same as a JSON string. */
 void html_json(struct buf *out, struct slice text);
-/* Calls `put` for all leaves of a JSON tree, `a.b.c` and their text, in the order of their names. */
-typedef void html_leaf(void *context, const char *name, struct slice text);
-void html_leaves(const char *name, const json_t *value, html_leaf *put, void *context);
 /* Percent-encodes everything but unreserved characters (RFC 3986 section 2.3). */
 void html_percent(struct buf *out, const char *text);
 
