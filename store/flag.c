@@ -26,6 +26,24 @@ bool flag_parse(const char *text, enum flag_code *out)
 	return false;
 }
 
+int flag_codes_parse(const char *const texts[], int count, unsigned *out, struct err *e)
+{
+	*out = 0;
+	for (int i = 0; i < count; i++) {
+		enum flag_code code;
+		if (!flag_parse(texts[i], &code)) {
+			struct buf known = {0};
+			for (int n = 0; n < FLAG_CODES; n++)
+				buf_printf(&known, "%s%s", n ? ", " : "", names[n]);
+			err_set(e, ERR_USAGE, "--code %s: want one of %s", texts[i], known.data);
+			buf_fini(&known);
+			return -1;
+		}
+		*out |= 1u << code;
+	}
+	return 0;
+}
+
 /* ---- gathering ---- */
 
 static int add_sample(struct deriver *d, const struct member *m)

@@ -25,6 +25,8 @@ enum flag_code {
 };
 const char *flag_name(enum flag_code code);
 bool flag_parse(const char *text, enum flag_code *out);
+/* Codes as a bit set of 1 << code; ERR_USAGE lists those there are. */
+int flag_codes_parse(const char *const texts[], int count, unsigned *out, struct err *e);
 
 struct flag {
 	enum flag_code code;
