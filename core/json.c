@@ -80,6 +80,11 @@ json_t *json_load_numbers_as_double(const char *text, size_t len, const char *fi
 	return load(text, len, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, file, e);
 }
 
+void json_set_slice(json_t *object, const char *name, struct slice text)
+{
+	json_object_set_new(object, name, json_stringn(text.data, text.len));
+}
+
 json_t *json_load_config(const char *path, struct err *e)
 {
 	struct buf text = {0};

@@ -28,6 +28,8 @@ json_t *json_load_numbers_as_double(const char *text, size_t len, const char *fi
 
 /* Loads a file of config/, of at most JSON_CONFIG_MAX bytes. Whatever is wrong with it is ERR_CONFIG. The caller owns the result. */
 json_t *json_load_config(const char *path, struct err *e);
+/* Sets a member to a text; one that is not UTF-8 is left out. */
+void json_set_slice(json_t *object, const char *name, struct slice text);
 
 /* Appends the canonical text of `value`. ERR_DATA for a number that has none (it cannot come from the loaders), and for NULL, which
  * is what jansson makes of a text that is not UTF-8 or a number that is not finite. */

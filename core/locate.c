@@ -69,6 +69,15 @@ static bool next_part(const char **pointer, char *part, size_t size)
 	return true;
 }
 
+/* Moves over a value and the comma behind it. */
+static void skip_member(struct scan *s)
+{
+	skip_value(s);
+	skip_space(s);
+	if (s->at < s->end && *s->at == ',')
+		s->at++;
+}
+
 /* Moves from `{` to the value of member `name`; `found` becomes the place of the name. */
 static bool enter_member(struct scan *s, const char *name, const char **found)
 {
@@ -85,10 +94,7 @@ static bool enter_member(struct scan *s, const char *name, const char **found)
 			*found = key_at;
 			return true;
 		}
-		skip_value(s);
-		skip_space(s);
-		if (s->at < s->end && *s->at == ',')
-			s->at++;
+		skip_member(s);
 	}
 	return false;
 }
@@ -104,10 +110,7 @@ static bool enter_element(struct scan *s, const char *part, const char **found)
 			*found = s->at;
 			return true;
 		}
-		skip_value(s);
-		skip_space(s);
-		if (s->at < s->end && *s->at == ',')
-			s->at++;
+		skip_member(s);
 	}
 	return false;
 }

@@ -6,29 +6,21 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "store/threshold.h"
 
 /* ---- thresholds ---- */
 
 static int read_rules(const json_t *root, const char *file, struct step_rules *out, struct err *e)
 {
 	double points, side, permutations, pool;
-	const struct {
-		const char *name;
-		double *to, least, below;
-	} wanted[] = {
+	const struct threshold wanted[] = {
 		{"falseDiscoveryRate", &out->q_max, 1e-9, 1}, {"effectMin", &out->effect_min, 0, 100}, {"scaleFloor", &out->scale_floor, 1e-6, 1},
 		{"pointsMin", &points, 4, 1e6},		      {"sideMin", &side, 1, 1e6},	       {"permutations", &permutations, 1, 1e6},
 		{"poolMin", &pool, 1, 1e8},
 	};
 	const json_t *table = json_object_get(root, "thresholds");
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		const json_t *item = json_object_get(table, wanted[i].name), *value = json_object_get(item, "value");
-		if (!json_is_number(value) || json_number_value(value) < wanted[i].least || json_number_value(value) >= wanted[i].below ||
-		    !json_is_string(json_object_get(item, "reason")))
-			return err_at(e, ERR_CONFIG, file, 0, 0, "thresholds.%s: wants {\"value\": a number from %g to below %g, \"reason\": text}",
-				      wanted[i].name, wanted[i].least, wanted[i].below);
-		*wanted[i].to = json_number_value(value);
-	}
+	if (thresholds_read(table, wanted, sizeof wanted / sizeof *wanted, file, "thresholds.", e))
+		return -1;
 	if (json_object_size(table) != sizeof wanted / sizeof *wanted)
 		return err_at(e, ERR_CONFIG, file, 0, 0, "thresholds: an unknown name is in it");
 	if (points < 2 * side || points < 3)

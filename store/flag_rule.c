@@ -22,7 +22,7 @@ static char *facts_json(const struct fact *facts, size_t count, struct slice cav
 		if (isfinite(facts[i].value))
 			json_object_set_new(object, facts[i].name, json_real(facts[i].value));
 	if (caveats.len)
-		json_object_set_new(object, "caveats", json_stringn(caveats.data, caveats.len));
+		json_set_slice(object, "caveats", caveats);
 	json_canonical(object, &text, &ignored);
 	json_decref(object);
 	return text.data;

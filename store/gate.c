@@ -1,17 +1,7 @@
 #include "store/put.h"
 
-#include <string.h>
-
 #include "core/json.h"
-
-static int number_of(const json_t *root, const char *name, const char *file, double *out, struct err *e)
-{
-	const json_t *value = json_object_get(json_object_get(root, name), "value");
-	if (!json_is_number(value) || json_number_value(value) < 0)
-		return err_at(e, ERR_CONFIG, file, 0, 0, "%s: wants {\"value\": a number of at least 0, \"reason\": text}", name);
-	*out = json_number_value(value);
-	return 0;
-}
+#include "store/threshold.h"
 
 static int read_gates(const json_t *root, const char *file, struct gates *out, struct err *e)
 {
@@ -19,11 +9,9 @@ static int read_gates(const json_t *root, const char *file, struct gates *out, s
 	if (!json_is_boolean(drift))
 		return err_at(e, ERR_CONFIG, file, 0, 0, "driftRefused: wants {\"value\": true or false, \"reason\": text}");
 	out->drift_refused = json_is_true(drift);
-	return number_of(root, "rejectedShareMax", file, &out->rejected_share_max, e) ||
-			       number_of(root, "skippedShareMax", file, &out->skipped_share_max, e) ||
-			       number_of(root, "shrinkShareMax", file, &out->shrink_share_max, e)
-		       ? -1
-		       : 0;
+	const struct threshold wanted[] = {
+		{"rejectedShareMax", &out->rejected_share_max, 0, 1e9}, {"skippedShareMax", &out->skipped_share_max, 0, 1e9}, {"shrinkShareMax", &out->shrink_share_max, 0, 1e9}};
+	return thresholds_read(root, wanted, sizeof wanted / sizeof *wanted, file, "", e);
 }
 
 int gates_load(const char *config_directory, struct gates *out, struct err *e)

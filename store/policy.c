@@ -6,6 +6,7 @@
 
 #include "core/expr.h"
 #include "core/json.h"
+#include "store/threshold.h"
 
 enum { AXES_MAX = 32 };
 
@@ -25,23 +26,23 @@ static json_t *load(const char *directory, const char *name, struct err *e)
 
 static int thresholds(struct policy *p, struct err *e)
 {
-	const struct {
-		const char *name;
-		double *to;
-	} wanted[] = {
-		{"floorAllowance", &p->floor_allowance}, {"hardFloorBytes", &p->hard_floor_bytes}, {"launchRatio", &p->launch_ratio},
-		{"launchMedianNs", &p->launch_median_ns}, {"flatTimeRatio", &p->flat_time_ratio}, {"flatFloorRatio", &p->flat_floor_ratio},
-		{"spreadRatio", &p->spread_ratio}, {"contradictionRatio", &p->contradiction_ratio}, {"dropRatio", &p->drop_ratio},
-		{"outlierRatio", &p->outlier_ratio}, {"recordGain", &p->record_gain}, {"flushNs", &p->flush_ns},
+	const struct threshold wanted[] = {
+		{"floorAllowance", &p->floor_allowance, 1e-9, 1e18},
+		{"hardFloorBytes", &p->hard_floor_bytes, 1e-9, 1e18},
+		{"launchRatio", &p->launch_ratio, 1e-9, 1e18},
+		{"launchMedianNs", &p->launch_median_ns, 1e-9, 1e18},
+		{"flatTimeRatio", &p->flat_time_ratio, 1e-9, 1e18},
+		{"flatFloorRatio", &p->flat_floor_ratio, 1e-9, 1e18},
+		{"spreadRatio", &p->spread_ratio, 1e-9, 1e18},
+		{"contradictionRatio", &p->contradiction_ratio, 1e-9, 1e18},
+		{"dropRatio", &p->drop_ratio, 1e-9, 1e18},
+		{"outlierRatio", &p->outlier_ratio, 1e-9, 1e18},
+		{"recordGain", &p->record_gain, 1e-9, 1e18},
+		{"flushNs", &p->flush_ns, 1e-9, 1e18},
 	};
 	const json_t *table = json_object_get(p->tables->flags, "thresholds");
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		const json_t *item = json_object_get(table, wanted[i].name), *value = json_object_get(item, "value");
-		if (!json_is_number(value) || json_number_value(value) <= 0 || !json_is_string(json_object_get(item, "reason")))
-			return err_at(e, ERR_CONFIG, "flags.json", 0, 0, "thresholds.%s: wants {\"value\": a number above 0, \"reason\": text}",
-				      wanted[i].name);
-		*wanted[i].to = json_number_value(value);
-	}
+	if (thresholds_read(table, wanted, sizeof wanted / sizeof *wanted, "flags.json", "thresholds.", e))
+		return -1;
 	if (json_object_size(table) != sizeof wanted / sizeof *wanted)
 		return err_at(e, ERR_CONFIG, "flags.json", 0, 0, "thresholds: an unknown name is in it");
 	p->name = json_string_value(json_object_get(p->tables->flags, "policy"));

@@ -193,7 +193,7 @@ static json_t *gate_reasons(struct intake *in, const json_t *report, const struc
 static void set_text(json_t *object, const char *name, struct slice text)
 {
 	if (text.len)
-		json_object_set_new(object, name, json_stringn(text.data, text.len));
+		json_set_slice(object, name, text);
 }
 
 static json_t *publication_json(struct intake *in, const json_t *report)

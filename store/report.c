@@ -178,18 +178,13 @@ static json_t *publication_json(const json_t *p)
 			 json_whole_of(p, "newCases"));
 }
 
-static void set_slice(json_t *object, const char *name, struct slice text)
-{
-	json_object_set_new(object, name, json_stringn(text.data, text.len));
-}
-
 static json_t *group_json(struct catalog *c, const struct group *g)
 {
 	json_t *o = json_pack("{s:I, s:f, s:f}", "count", (json_int_t)g->count, "low", g->low, "high", g->high);
-	set_slice(o, "kernel", g->of->kernel);
-	set_slice(o, "mode", g->of->mode);
-	set_slice(o, "provider", g->of->provider);
-	set_slice(o, "gpu", g->of->gpu);
+	json_set_slice(o, "kernel", g->of->kernel);
+	json_set_slice(o, "mode", g->of->mode);
+	json_set_slice(o, "provider", g->of->provider);
+	json_set_slice(o, "gpu", g->of->gpu);
 	if (g->since) {
 		json_object_set_new(o, "sizes", json_integer((json_int_t)g->all));
 		json_object_set_new(o, "channel", json_string(g->channel));

@@ -76,7 +76,7 @@ static json_t *source_json(const struct view *v)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		struct slice text = view_label(v, known[i].label);
 		if (text.len)
-			json_object_set_new(source, known[i].name, json_stringn(text.data, text.len));
+			json_set_slice(source, known[i].name, text);
 	}
 	return source;
 }
@@ -100,8 +100,8 @@ static json_t *job_json(const struct policy *p, struct catalog *c, const struct 
 	json_object_set_new(job, "quantity", json_string("latency"));
 	const char *slash = memchr(parts->benchmark.data, '/', parts->benchmark.len);
 	json_object_set_new(job, "kernel", json_stringn(parts->benchmark.data, slash ? (size_t)(slash - parts->benchmark.data) : parts->benchmark.len));
-	json_object_set_new(job, "provider", json_stringn(parts->provider.data, parts->provider.len));
-	json_object_set_new(job, "pass", json_stringn(parts->mode.data, parts->mode.len));
+	json_set_slice(job, "provider", parts->provider);
+	json_set_slice(job, "pass", parts->mode);
 	json_object_set_new(job, "subject", json_pack("{s:s, s:s}", "run", run, "externalId", v->external_id.data));
 	json_object_set_new(job, "operation", catalog_load(c, &parts->operation));
 	json_object_set_new(job, "workload", catalog_load(c, &parts->workload));

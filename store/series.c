@@ -317,11 +317,6 @@ int release_name_length(const struct release *r)
 
 /* ---- JSON ---- */
 
-static void set_slice(json_t *object, const char *name, struct slice text)
-{
-	json_object_set_new(object, name, json_stringn(text.data, text.len));
-}
-
 json_t *series_json(struct catalog *c, const struct series *s)
 {
 	const struct case_parts *p = &s->of->parts;
@@ -330,15 +325,15 @@ json_t *series_json(struct catalog *c, const struct series *s)
 	digest_text(&s->of->digest, digest);
 	json_object_set_new(out, "case", json_string(digest));
 	json_object_set_new(out, "channel", json_string(c->channels.items[s->slot].name));
-	set_slice(out, "caseKey", p->case_key);
-	set_slice(out, "dtype", p->dtype);
-	set_slice(out, "gpu", p->gpu);
-	set_slice(out, "kernel", p->kernel);
-	set_slice(out, "mode", p->mode);
-	set_slice(out, "provider", p->provider);
-	set_slice(out, "workloadLabel", p->workload_label);
-	set_slice(out, "xName", p->x_name);
-	set_slice(out, "xValue", p->x_value);
+	json_set_slice(out, "caseKey", p->case_key);
+	json_set_slice(out, "dtype", p->dtype);
+	json_set_slice(out, "gpu", p->gpu);
+	json_set_slice(out, "kernel", p->kernel);
+	json_set_slice(out, "mode", p->mode);
+	json_set_slice(out, "provider", p->provider);
+	json_set_slice(out, "workloadLabel", p->workload_label);
+	json_set_slice(out, "xName", p->x_name);
+	json_set_slice(out, "xValue", p->x_value);
 	return out;
 }
 
@@ -358,8 +353,8 @@ json_t *series_point_json(struct catalog *c, const struct series_point *p)
 		json_object_set_new(out, "p20", json_integer((json_int_t)p->p20_ns));
 	if (p->p80_ns >= 0)
 		json_object_set_new(out, "p80", json_integer((json_int_t)p->p80_ns));
-	set_slice(out, "ligerVersion", p->version);
+	json_set_slice(out, "ligerVersion", p->version);
 	if (p->caveats.len)
-		set_slice(out, "caveats", p->caveats);
+		json_set_slice(out, "caveats", p->caveats);
 	return out;
 }

@@ -139,7 +139,7 @@ json_t *whole_json(struct whole *w)
 	json_object_set_new(root, "cites",
 			    json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "operation", w->operation, "workload", w->workload, "implementation",
 				      w->implementation, "protocol", w->protocol, "environment", w->environment, "project", w->project));
-	json_object_set_new(root, "config", json_stringn(w->parts->config.data, w->parts->config.len));
+	json_set_slice(root, "config", w->parts->config);
 	json_object_set_new(root, "publications", publications_json(w));
 	json_object_set_new(root, "reruns", link_of(w->c, &w->v.m->row.digest));
 	json_t *corrections = correction_of(w->c, &w->v.m->row.digest);
