@@ -1,55 +1,21 @@
 #!/bin/sh
-# ki-ingest end to end, against a real TLS server on loopback. Speaks TAP; run from the top of the tree.
+# ki-ingest end to end, against a real TLS server on loopback.
 # Stored replies of ../shared/cases are used where that folder is; those tests are skipped elsewhere.
-set -u
-BIN=$PWD/${B:-build}/bin
-SERVER=$PWD/${B:-build}/tests/https_server
-CASES=$PWD/../shared/cases/inputs
-UPSTREAM=$PWD/../shared/upstream
-TOP=$PWD
-D=$(mktemp -d) || exit 1
-SERVERS=
-trap 'for p in $SERVERS; do kill "$p" 2>/dev/null; done; rm -rf "$D"' EXIT
-trap 'exit 1' INT TERM
+cd "$(dirname "$0")/.." && . tests/tap.sh
 
-count=0
-failed=0
-ok() { # ok RESULT SENTENCE
-	count=$((count + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $count - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $count - $2"
-		sed 's/^/#   err: /' "$D/err" 2>/dev/null | head -5
-	fi
-}
-skip() { # skip REASON SENTENCE
-	count=$((count + 1))
-	echo "ok $count - $2 # SKIP $1"
-}
-is() { # is FOUND EXPECTED SENTENCE
-	[ "$1" = "$2" ]
-	local result=$?
-	ok $result "$3"
-	[ $result -eq 0 ] || printf '#   found %s, expected %s\n' "$1" "$2"
-}
-plan() {
-	echo "1..$count"
-	[ "$failed" -eq 0 ] || exit 1
-	exit 0
-}
+BIN=$B/bin
+SERVER=$B/tests/https_server
+UPSTREAM=$SHARED/upstream
 [ -x "$BIN/ki-ingest" ] || { echo "1..0 # SKIP no $BIN/ki-ingest"; exit 0; }
 [ -x "$SERVER" ] || { echo "1..0 # SKIP no $SERVER"; exit 0; }
 command -v openssl >/dev/null || { echo "1..0 # SKIP no openssl to make certificates with"; exit 0; }
-unset KI_STORE KI_CONFIG KI_GITHUB_TOKEN
 tests/tls/make_certs "$D/tls" || { echo "Bail out! no certificates"; exit 1; }
 
 start() { # start NAME ARGUMENT... - starts a server; its port is then in $D/NAME.port
 	local name=$1
 	shift
 	"$SERVER" "$@" >"$D/$name.port" 2>"$D/$name.err" &
-	SERVERS="$SERVERS $!"
+	TO_KILL="$TO_KILL $!"
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		[ -s "$D/$name.port" ] && return
 		sleep 0.1
@@ -85,7 +51,6 @@ listing() { (cd "$D/store" && find . -type f -exec stat -c '%n %Y %s %i %a' {} +
 field() { # field NAME - its first value in the first source line
 	head -1 "$D/out" | grep -o "\"$1\":\"[^\"]*\"" | head -1 | cut -d'"' -f4
 }
-lines() { wc -l <"$D/out" | tr -d ' '; }
 reply() { # reply FILE STATUS-LINE HEADER... - writes a stored reply with the body on standard input
 	local file=$1 h
 	shift
@@ -118,7 +83,7 @@ usual() { # routes of a quiet day: the main file at SHA1
 usual
 fresh
 ingest --channel committed
-is "$rc $(lines) $(requests)" '0 1 2' 'a new commit costs two requests and gives one source line'
+is "$rc $(lines "$D/out") $(requests)" '0 1 2' 'a new commit costs two requests and gives one source line'
 is "$(field commit) $(field channel)" "$SHA1 committed" 'the line names channel and commit'
 cmp -s "$D/one.csv" "$D/store/snapshots/$(echo "$ONE" | cut -c1-2)/$ONE"
 ok $? 'the bytes are kept unchanged under their digest'
@@ -138,7 +103,7 @@ ok $? 'a summary line tells what happened'
 listing >"$D/before"
 rm -f "$D/log"
 ingest --channel committed --quiet
-is "$rc $(requests) $(lines) $(wc -c <"$D/err")" '0 1 0 0' 'an unchanged upstream costs exactly one request and says nothing'
+is "$rc $(requests) $(lines "$D/out") $(wc -c <"$D/err")" '0 1 0 0' 'an unchanged upstream costs exactly one request and says nothing'
 grep -q '^If-None-Match: "' "$D/log"
 ok $? 'that request is conditional'
 grep -q '^Accept-Encoding: identity' "$D/log"
@@ -148,13 +113,13 @@ ok $? 'and nothing is written'
 
 printf 'committed\t%s\tsha256:%s\n' $SHA1 "$ONE" >"$D/published"
 ingest --channel committed --published "$D/published"
-is "$rc $(lines)" '0 0' 'what the catalog has is not handed over'
+is "$rc $(lines "$D/out")" '0 0' 'what the catalog has is not handed over'
 : >"$D/none"
 ingest --channel committed --published "$D/none"
-is "$rc $(lines) $(field commit)" "0 1 $SHA1" 'what was kept but never published is handed over again, after a 304 too'
+is "$rc $(lines "$D/out") $(field commit)" "0 1 $SHA1" 'what was kept but never published is handed over again, after a 304 too'
 printf 'committed\t111111111111\tsha256:%s\n' "$ONE" |
 	"$BIN/ki-ingest" --store "$D/store" --config "$D/config" --channel committed --published - >"$D/out" 2>"$D/err"
-is "$? $(lines)" '0 0' 'the list may come on standard input, with 12 digits of a commit'
+is "$? $(lines "$D/out")" '0 0' 'the list may come on standard input, with 12 digits of a commit'
 printf 'committed %s\n' $SHA1 >"$D/bad"
 ingest --channel committed --published "$D/bad"
 is "$rc" 65 'a malformed list is refused'
@@ -163,18 +128,18 @@ chmod u+w "$SNAPSHOT"
 printf 'a,b\r\n1,3\r\n' >"$SNAPSHOT"
 rm -f "$D/log"
 ingest --channel committed --published "$D/none"
-is "$rc $(lines) $(requests)" '0 1 2' 'a damaged snapshot that is needed is fetched again'
+is "$rc $(lines "$D/out") $(requests)" '0 1 2' 'a damaged snapshot that is needed is fetched again'
 cmp -s "$D/one.csv" "$SNAPSHOT"
 ok $? 'and repaired'
 
 printf '%s\n' "$LIST file $D/list2.json" "$RAW2 file $D/two.csv" >"$D/routes"
 ingest --channel committed
-is "$rc $(lines) $(field commit) $(snapshots)" "0 1 $SHA2 2" 'a newer commit gives a second snapshot'
+is "$rc $(lines "$D/out") $(field commit) $(snapshots)" "0 1 $SHA2 2" 'a newer commit gives a second snapshot'
 printf '%s\n' "$LIST weak $D/list2.json" >"$D/routes"
 rm -f "$D/log"
 ingest --channel committed
 ingest --channel committed
-is "$rc $(requests) $(lines)" '0 2 0' 'the same commit under a new ETag costs one request and gives nothing new'
+is "$rc $(requests) $(lines "$D/out")" '0 2 0' 'the same commit under a new ETag costs one request and gives nothing new'
 tail -n 9 "$D/log" | grep -q '^If-None-Match: W/"'
 ok $? 'a weak ETag is sent back untouched'
 
@@ -183,14 +148,14 @@ fresh
 ingest --channel committed --dry-run
 [ ! -e "$D/store" ]
 ok $? 'a dry run creates nothing'
-is "$rc $(lines) $(grep -o '"path"' "$D/out" | wc -l | tr -d ' ')" '0 1 1' 'but tells what it would hand over, without a path'
+is "$rc $(lines "$D/out") $(grep -o '"path"' "$D/out" | wc -l | tr -d ' ')" '0 1 1' 'but tells what it would hand over, without a path'
 
 # --- crashes --------------------------------------------------------------------------------------------------------------------
 fresh
 "$BIN/ki-ingest" --store "$D/store" --config "$D/config" --channel committed >/dev/full 2>"$D/err"
 is "$? $(snapshots)" '74 1' 'a line that cannot be written is an I/O error, after the snapshot was kept'
 ingest --channel committed
-is "$rc $(lines) $(snapshots) $(leftovers)" '0 1 1 0' 'the next run hands it over'
+is "$rc $(lines "$D/out") $(snapshots) $(leftovers)" '0 1 1 0' 'the next run hands it over'
 "$BIN/ki-ingest" --store "$D/store" --config "$D/config" --channel committed --published "$D/none" >&- 2>"$D/err"
 is "$?" 74 'a closed standard output is an I/O error'
 mkfifo "$D/pipe"
@@ -214,7 +179,7 @@ wait $first 2>/dev/null
 touch "$D/store/snapshots/state/committed.json.tmp.$first"
 printf '%s\n' "$LIST file $D/list1.json" "$RAW1 file $D/one.csv" >"$D/routes"
 ingest --channel committed
-is "$rc $(lines) $(leftovers)" '0 1 0' 'after kill -9 the next run needs no help, and its left-over file is gone'
+is "$rc $(lines "$D/out") $(leftovers)" '0 1 0' 'after kill -9 the next run needs no help, and its left-over file is gone'
 
 # --- environment ----------------------------------------------------------------------------------------------------------------
 usual
@@ -224,7 +189,7 @@ for mask in 077 000; do
 		cd / && umask $mask
 		env -i "$BIN/ki-ingest" --store "$D/store" --config "$D/config" --channel committed >"$D/out" 2>"$D/err" <&-
 	)
-	is "$? $(lines) $(stat -c %a "$D/store/snapshots" "$D/store/snapshots/state/committed.json" "$SNAPSHOT" | tr '\n' ' ')" \
+	is "$? $(lines "$D/out") $(stat -c %a "$D/store/snapshots" "$D/store/snapshots/state/committed.json" "$SNAPSHOT" | tr '\n' ' ')" \
 		'0 1 755 644 444 ' "empty environment, closed standard input and umask $mask change nothing"
 done
 start proxy --log "$D/proxy.log" "$D/whole.http"
@@ -236,7 +201,7 @@ fresh
 rm -f "$D/proxy.log"
 HOME=$D/home https_proxy=$PROXY HTTPS_PROXY=$PROXY ALL_PROXY=$PROXY all_proxy=$PROXY http_proxy=$PROXY \
 	"$BIN/ki-ingest" --store "$D/store" --config "$D/config" --channel committed >"$D/out" 2>"$D/err"
-is "$? $(lines)" '0 1' 'a fetch works with proxies in the environment'
+is "$? $(lines "$D/out")" '0 1' 'a fetch works with proxies in the environment'
 [ ! -s "$D/proxy.log" ]
 ok $? 'because no proxy is ever spoken to'
 ! grep -qi '^authorization' "$D/log"
@@ -285,7 +250,7 @@ reply "$D/home.http" 'HTTP/1.1 301 Moved Permanently' 'Location: /moved?per_page
 printf '%s\n' "$LIST replay $D/home.http" "api.github.com /moved?per_page=1 file $D/list1.json" "$RAW1 file $D/one.csv" >"$D/routes"
 fresh
 ingest --channel committed
-is "$rc $(lines) $(requests) $(grep -c '^Authorization' "$D/log")" '0 1 3 2' 'a redirect within the host is followed with the token'
+is "$rc $(lines "$D/out") $(requests) $(grep -c '^Authorization' "$D/log")" '0 1 3 2' 'a redirect within the host is followed with the token'
 reply "$D/nowhere.http" 'HTTP/1.1 302 Found' 'Content-Length: 0' </dev/null
 printf '%s\n' "$LIST replay $D/nowhere.http" >"$D/routes"
 ingest --channel committed
@@ -304,7 +269,7 @@ if [ -d "$CASES" ]; then
 			is "$(grep -c 'connect(.*AF_INET' "$D/trace") $(grep -c "connect(.*htons($PORT)" "$D/trace") $(grep -c '/etc/hostname' "$D/trace")" '1 1 0' \
 				'it connects nowhere but to the API, and opens no file'
 		else
-			skip 'no strace here' 'it connects nowhere but to the API, and opens no file'
+			skip 'it connects nowhere but to the API, and opens no file' 'no strace here'
 		fi
 	done
 	printf '%s\n' "* * replay $CASES/h02_redirect_loop.http" >"$D/routes"
@@ -312,7 +277,7 @@ if [ -d "$CASES" ]; then
 	ingest --channel committed
 	is "$rc $(requests) $(snapshots)" '77 4 0' 'h02_redirect_loop ends after three redirects'
 else
-	skip "no $CASES" 'stored redirects (H01, H02)'
+	skip 'stored redirects (H01, H02)' "no $CASES"
 fi
 unset KI_GITHUB_TOKEN
 
@@ -320,7 +285,7 @@ unset KI_GITHUB_TOKEN
 refused() { # refused CODE SENTENCE - one run that must store nothing
 	fresh
 	ingest --channel committed
-	is "$rc $(snapshots) $(leftovers) $(lines)" "$1 0 0 0" "$2"
+	is "$rc $(snapshots) $(leftovers) $(lines "$D/out")" "$1 0 0 0" "$2"
 }
 body() { printf '%s\n' "$LIST file $D/list1.json" "$RAW1 $*" >"$D/routes"; }
 reply "$D/short.http" 'HTTP/1.1 200 OK' 'Content-Length: 11' <"$D/one.csv"
@@ -339,7 +304,7 @@ if command -v gzip >/dev/null; then
 	body replay "$D/gzip.http"
 	refused 65 'a compressed body, which could be cut unseen, is not kept'
 else
-	skip 'no gzip here' 'a compressed body, which could be cut unseen, is not kept'
+	skip 'a compressed body, which could be cut unseen, is not kept' 'no gzip here'
 fi
 reply "$D/huge.http" 'HTTP/1.1 200 OK' 'Content-Length: 8388609' </dev/null
 body replay "$D/huge.http"
@@ -363,7 +328,7 @@ if [ -d "$CASES" ]; then
 		refused 75 "$name is not kept"
 		body replay "$CASES/h04_200_etag.http"
 		ingest --channel committed
-		is "$rc $(lines) $(snapshots)" '0 1 1' 'and the next run succeeds'
+		is "$rc $(lines "$D/out") $(snapshots)" '0 1 1' 'and the next run succeeds'
 	done
 	body replay "$CASES/h07_gzip_bomb.http"
 	if ldd "$BIN/ki-ingest" 2>/dev/null | grep -q libasan; then
@@ -378,7 +343,7 @@ if [ -d "$CASES" ]; then
 	body endless "$CASES/h08_endless_head.http"
 	refused 65 'h08_endless_head stops at the limit'
 else
-	skip "no $CASES" 'stored bodies (H05, H07, H08)'
+	skip 'stored bodies (H05, H07, H08)' "no $CASES"
 fi
 
 # --- quota (H09) ----------------------------------------------------------------------------------------------------------------
@@ -387,7 +352,7 @@ reply "$D/list1.http" 'HTTP/1.1 200 OK' 'Content-Length: 52' <"$D/list2.json"
 printf '%s\n' "$LIST replay $D/soon.http $D/list1.http" "$RAW2 file $D/two.csv" >"$D/routes"
 fresh
 ingest --channel committed
-is "$rc $(lines) $(requests)" '0 1 3' 'a short Retry-After is waited for, and the fetch goes on'
+is "$rc $(lines "$D/out") $(requests)" '0 1 3' 'a short Retry-After is waited for, and the fetch goes on'
 printf '%s\n' "$LIST replay $D/soon.http" >"$D/routes"
 fresh
 ingest --channel committed
@@ -414,7 +379,7 @@ if [ -d "$CASES" ]; then
 	ingest --channel committed --channel cutile --channel cutedsl
 	is "$rc $(requests)" '75 1' 'a quota that is used up is not asked again for other channels'
 else
-	skip "no $CASES" 'stored quota replies (H09)'
+	skip 'stored quota replies (H09)' "no $CASES"
 fi
 
 # --- the list of commits (H11) --------------------------------------------------------------------------------------------------
@@ -430,13 +395,13 @@ if [ -d "$CASES" ]; then
 		>"$D/routes"
 	fresh
 	ingest --channel committed
-	is "$rc $(requests) $(lines)" '0 2 1' 'h11_commits_good goes on'
+	is "$rc $(requests) $(lines "$D/out")" '0 2 1' 'h11_commits_good goes on'
 	rm -f "$D/log"
 	ingest --channel committed
 	ingest --channel committed
 	is "$rc $(grep -c '^If-None-Match: W/"c-1"' "$D/log") $(snapshots)" '0 2 1' 'a 304 without ETag does not lose the one that was kept'
 else
-	skip "no $CASES" 'stored lists of commits (H11)'
+	skip 'stored lists of commits (H11)' "no $CASES"
 fi
 
 # --- history --------------------------------------------------------------------------------------------------------------------
@@ -447,14 +412,14 @@ HISTORY="api.github.com $API?path=$MAIN&per_page=2"
 printf '%s\n' "$HISTORY file $D/page1.json" "$HISTORY&page=2 file $D/page2.json" "$RAW1 file $D/one.csv" "$RAW2 status 500" >"$D/routes"
 fresh
 ingest --channel committed --backfill
-is "$rc $(field commit) $(lines)" "75 $SHA1 1" 'history is walked from the oldest commit, until something fails'
+is "$rc $(field commit) $(lines "$D/out")" "75 $SHA1 1" 'history is walked from the oldest commit, until something fails'
 printf '%s\n' "$HISTORY file $D/page1.json" "$HISTORY&page=2 file $D/page2.json" "$RAW2 status 404" "$RAW3 file $D/three.csv" >"$D/routes"
 rm -f "$D/log"
 ingest --channel committed --backfill
-is "$rc $(field commit) $(lines) $(requests)" "0 $SHA3 1 4" 'and goes on from there; a commit that removed the file is passed over'
+is "$rc $(field commit) $(lines "$D/out") $(requests)" "0 $SHA3 1 4" 'and goes on from there; a commit that removed the file is passed over'
 rm -f "$D/log"
 ingest --channel committed --backfill
-is "$rc $(lines) $(requests)" '0 0 2' 'a walked history costs its list and nothing more'
+is "$rc $(lines "$D/out") $(requests)" '0 0 2' 'a walked history costs its list and nothing more'
 ingest --channel committed --backfill --published "$D/none"
 is "$(grep -o '"commit":"[0-9]' "$D/out" | tr -d '\n')" "\"commit\":\"1\"commit\":\"1\"commit\":\"3\"commit\":\"3" \
 	'all of it is handed over to a catalog that has none, oldest first'
@@ -473,19 +438,19 @@ printf 'aaaaaaa\nbbbbbbb-v1.2\n' >"$D/commits.txt"
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv" "$PAGES/bbbbbbb-v1.2/benchmark.csv file $D/two.csv"
 fresh
 ingest --channel gh-pages
-is "$rc $(lines) $(requests) $(field entry) $(field commit)" "0 2 5 aaaaaaa $SHA_A" 'each new entry costs its file and its commit'
+is "$rc $(lines "$D/out") $(requests) $(field entry) $(field commit)" "0 2 5 aaaaaaa $SHA_A" 'each new entry costs its file and its commit'
 grep -q "\"commit\":\"$SHA_B\",\"entry\":\"bbbbbbb-v1.2\"" "$D/out"
 ok $? 'a tagged entry keeps its tag'
 rm -f "$D/log"
 listing >"$D/before"
 ingest --channel gh-pages --quiet
 listing | cmp -s - "$D/before"
-is "$? $rc $(lines) $(requests)" '0 0 0 1' 'an unchanged list costs one request and writes nothing'
+is "$? $rc $(lines "$D/out") $(requests)" '0 0 0 1' 'an unchanged list costs one request and writes nothing'
 printf 'aaaaaaa\nbbbbbbb-v1.2\nccccccc\nbbbbbbb\n' >"$D/commits.txt"
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv" "$PAGES/bbbbbbb/benchmark.csv file $D/three.csv"
 rm -f "$D/log"
 ingest --channel gh-pages
-is "$rc $(lines) $(requests) $(field entry)" '0 1 4 bbbbbbb' 'entries that are held cost nothing; one without a file is passed over'
+is "$rc $(lines "$D/out") $(requests) $(field entry)" '0 1 4 bbbbbbb' 'entries that are held cost nothing; one without a file is passed over'
 grep -q '1 listed but not there' "$D/err"
 ok $? 'and counted'
 printf 'bbbbbbb-v1.2\n../../etc/passwd\nbbbbbbb\n' >"$D/commits.txt"
@@ -501,12 +466,12 @@ pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv" "$PAGES/bbbbbbb-v1.2/benchm
 	"$PAGES/bbbbbbb/benchmark.csv file $D/three.csv"
 rm -f "$D/log"
 ingest --channel gh-pages --recheck
-is "$rc $(lines) $(field entry) $(grep -c '"changed":true' "$D/out")" '0 1 bbbbbbb-v1.2 1' 'an entry that upstream changed is a new snapshot, and marked'
+is "$rc $(lines "$D/out") $(field entry) $(grep -c '"changed":true' "$D/out")" '0 1 bbbbbbb-v1.2 1' 'an entry that upstream changed is a new snapshot, and marked'
 grep -q 'bbbbbbb-v1.2: upstream changed what it had published' "$D/err"
 ok $? 'and reported'
 printf 'gh-pages\tbbbbbbb-v1.2\tsha256:%s\n' "$TWO" >"$D/published"
 ingest --channel gh-pages --published "$D/published"
-is "$rc $(lines)" '0 3' 'the catalog is given all that it lacks, the changed entry too'
+is "$rc $(lines "$D/out")" '0 3' 'the catalog is given all that it lacks, the changed entry too'
 printf '{"sha":"%s"}' $SHA_B >"$D/a.json"
 printf 'aaaaaaa\n' >"$D/commits.txt"
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv"
@@ -515,51 +480,51 @@ ingest --channel gh-pages
 is "$rc $(snapshots)" '65 0' 'a commit that does not start as the entry does is refused'
 printf '%s\n' "$PAGES/commits.txt file $D/commits.txt" "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv" "api.github.com $API/aaaaaaa status 422" >"$D/routes"
 ingest --channel gh-pages
-is "$rc $(lines) $(field commit)" '0 1 ' 'a commit that upstream no longer knows stays unknown'
+is "$rc $(lines "$D/out") $(field commit)" '0 1 ' 'a commit that upstream no longer knows stays unknown'
 if [ -d "$CASES" ]; then
 	printf '{"sha":"%s"}' $SHA_A >"$D/a.json"
 	pages "$PAGES/aaaaaaa/benchmark.csv replay $CASES/h04_200_etag.http $CASES/h04_304_no_etag.http"
 	fresh
 	ingest --channel gh-pages
-	is "$rc $(lines)" '0 1' 'h04_200_etag is kept'
+	is "$rc $(lines "$D/out")" '0 1' 'h04_200_etag is kept'
 	rm -f "$D/log"
 	for run in 2 3; do
 		listing >"$D/before"
 		ingest --channel gh-pages --recheck --quiet
 		listing | cmp -s - "$D/before"
-		is "$? $rc $(lines) $(wc -c <"$D/err")" '0 0 0 0' "h04_304_no_etag changes nothing (run $run)"
+		is "$? $rc $(lines "$D/out") $(wc -c <"$D/err")" '0 0 0 0' "h04_304_no_etag changes nothing (run $run)"
 	done
 	is "$(grep -c '^If-None-Match: "v1-5d41"' "$D/log")" 2 'both runs send the ETag that was kept'
 	pages "$PAGES/aaaaaaa/benchmark.csv replay $CASES/h10_weak_etag_a.http $CASES/h10_weak_etag_b.http $CASES/h10_weak_etag_b.http"
 	fresh
 	ingest --channel gh-pages
 	ingest --channel gh-pages --recheck
-	is "$rc $(snapshots) $(lines)" '0 1 0' 'h10: equal bytes under another ETag are one snapshot and no new publication'
+	is "$rc $(snapshots) $(lines "$D/out")" '0 1 0' 'h10: equal bytes under another ETag are one snapshot and no new publication'
 	ingest --channel gh-pages --recheck
 	is "$(grep '^If-None-Match: W/' "$D/log" | tr -d '\r' | tr '\n' ' ')" 'If-None-Match: W/"a-1" If-None-Match: W/"b-2" ' \
 		'h10: weak ETags are sent back untouched'
 else
-	skip "no $CASES" 'stored ETags (H04, H10)'
+	skip 'stored ETags (H04, H10)' "no $CASES"
 fi
 pages "$PAGES/aaaaaaa/benchmark.csv file $D/one.csv"
 printf '{"sha":"%s"}' $SHA_A >"$D/a.json"
 printf '%s\n' "$LIST status 500" >>"$D/routes"
 fresh
 ingest --channel committed --channel gh-pages
-is "$rc $(lines) $(field channel)" '75 1 gh-pages' 'a channel that fails does not keep the others from running'
+is "$rc $(lines "$D/out") $(field channel)" '75 1 gh-pages' 'a channel that fails does not keep the others from running'
 
 # --- local files ----------------------------------------------------------------------------------------------------------------
 fresh
 ingest --file "$D/one.csv" --commit 111111111111
-is "$rc $(lines) $(field channel) $(field commit) $(snapshots)" '0 1 committed 111111111111 1' 'a local file is kept like a fetched one'
+is "$rc $(lines "$D/out") $(field channel) $(field commit) $(snapshots)" '0 1 committed 111111111111 1' 'a local file is kept like a fetched one'
 is "$(requests)" 0 'without any request'
 ingest --file "$D/one.csv" "$D/two.csv" --channel cutile
-is "$rc $(lines) $(snapshots)" '0 2 2' 'several files may be given'
+is "$rc $(lines "$D/out") $(snapshots)" '0 2 2' 'several files may be given'
 ingest --file "$D/two.csv" --entry bbbbbbb-v1.2
 is "$rc $(field channel) $(field entry)" '0 gh-pages bbbbbbb-v1.2' 'an entry belongs to gh-pages'
 printf 'committed\t%s\tsha256:%s\n' $SHA1 "$ONE" >"$D/published"
 ingest --file "$D/one.csv" --commit 111111111111 --published "$D/published"
-is "$rc $(lines)" '0 0' 'a local file that the catalog has is not handed over'
+is "$rc $(lines "$D/out")" '0 0' 'a local file that the catalog has is not handed over'
 fresh
 ingest --file "$D/one.csv" --commit $SHA1 --dry-run
 is "$rc $(field path)" "0 $D/one.csv" 'in a dry run the line names the file itself'
@@ -593,7 +558,7 @@ if command -v strace >/dev/null; then
 	sed -n '3p' "$D/trace" | grep -q "^fsync([0-9]*<.*/snapshots/$(echo "$ONE" | cut -c1-2)>)"
 	ok $? 'strace: then its directory is synced'
 else
-	skip 'no strace here' 'the file is synced, renamed, and its directory synced'
+	skip 'the file is synced, renamed, and its directory synced' 'no strace here'
 fi
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 	mkdir -p "$D/small"
@@ -609,12 +574,12 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 		run "$1" "$2" "$1/large.csv" || exit 4' sh "$D" "$BIN/ki-ingest"
 	code=$?
 	if [ $code -eq 9 ]; then
-		skip 'no tmpfs here' 'a full disk is an I/O error, leaves no half snapshot, and passes'
+		skip 'a full disk is an I/O error, leaves no half snapshot, and passes' 'no tmpfs here'
 	else
 		is $code 0 'a full disk is an I/O error, leaves no half snapshot, and passes'
 	fi
 else
-	skip 'not root' 'a full disk is an I/O error, leaves no half snapshot, and passes'
+	skip 'a full disk is an I/O error, leaves no half snapshot, and passes' 'not root'
 fi
 
 # --- a tree of upstream's history ---------------------------------------------------------------------------------------------------
@@ -638,22 +603,22 @@ ok $? 'a file of another name is left out, with a warning'
 grep -q '1 listed but not there' "$D/err"
 ok $? 'an entry without a file is counted'
 ingest --replay "$D/tree" --channel cutile
-is "$rc $(lines) $(field commit)" '0 1 333333333333' 'channels can be chosen'
+is "$rc $(lines "$D/out") $(field commit)" '0 1 333333333333' 'channels can be chosen'
 ingest --replay "$D"
 is "$rc" 66 'a folder that is no such tree is not found'
 if [ -d "$UPSTREAM" ]; then
 	fresh
 	ingest --replay "$UPSTREAM"
-	is "$rc $(lines)" '0 57' 'the tree of upstream gives 57 publications'
+	is "$rc $(lines "$D/out")" '0 57' 'the tree of upstream gives 57 publications'
 	is "$(cut -d, -f1,2 "$D/out" | sed -n '1p;41p')" '{"channel":"committed","commit":"b5672a153b7b"
 {"channel":"gh-pages","commit":"b6ed7357bd32a06cf8fde9a1049c77e3c24cfb12"' 'committed files first, from 2024-09-03 on, then the drops from b6ed735 on'
 	sed 's/.*"channel":"\([a-z-]*\)","commit":"\([0-9a-f]*\)","entry":"\([^"]*\)".*"sha256":"\(sha256:[0-9a-f]*\)","sizeBytes":[0-9]*}$/\1\t\3\t\4/
 		t
 		s/.*"channel":"\([a-z-]*\)","commit":"\([0-9a-f]*\)",.*"sha256":"\(sha256:[0-9a-f]*\)","sizeBytes":[0-9]*}$/\1\t\2\t\3/' "$D/out" >"$D/published"
 	ingest --replay "$UPSTREAM" --published "$D/published"
-	is "$rc $(lines)" '0 0' 'replaying it for a catalog that has it all gives nothing'
+	is "$rc $(lines "$D/out")" '0 0' 'replaying it for a catalog that has it all gives nothing'
 else
-	skip "no $UPSTREAM" 'the tree of upstream'
+	skip 'the tree of upstream' "no $UPSTREAM"
 fi
 "$BIN/ki-ingest" --help >"$D/out" 2>"$D/err" && grep -q '^usage: ki-ingest' "$D/out"
 ok $? '--help explains'

@@ -1,39 +1,20 @@
 #!/bin/sh
 # ki-normalize end to end: fixtures, upstream's files where they are at hand, sources from a pipe, config, canonical JSON.
 # Each fixtures/csv/<name>/ holds input.csv, the options in args, and in `expected` all that comes out.
-cd "$(dirname "$0")/.." || exit 70
-B=$(cd "${B:-build}" && pwd)
-N=$B/bin/ki-normalize
-SHARED=$(cd .. && pwd)/shared
-tmp=$(mktemp -d) || exit 70
-trap 'rm -rf "$tmp"' EXIT
-count=0
-export KI_CONFIG="$PWD/config"
+cd "$(dirname "$0")/.." && . tests/tap.sh
 
-ok() { # status sentence
-	count=$((count + 1))
-	if [ "$1" -eq 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
-}
-skip() {
-	count=$((count + 1))
-	echo "ok $count - $1 # SKIP $2"
-}
-same() { # file file sentence
-	cmp -s "$1" "$2"
-	status=$?
-	ok $status "$3"
-	[ $status -eq 0 ] || diff "$1" "$2" | head -20 | sed 's/^/# /'
-}
+N=$B/bin/ki-normalize
+export KI_CONFIG="$PWD/config"
 # All that a fixture comes to: exit code, list, messages, report.
 outcome() { # directory
 	options=$(cat "$1/args" 2>/dev/null)
 	# shellcheck disable=SC2086
-	(cd "$1" && "$N" --list --metric all $options input.csv >"$tmp/list" 2>"$tmp/messages"
+	(cd "$1" && "$N" --list --metric all $options input.csv >"$D/list" 2>"$D/messages"
 		echo "exit $?"
 		echo "--- list"
-		cat "$tmp/list"
+		cat "$D/list"
 		echo "--- messages"
-		cat "$tmp/messages"
+		cat "$D/messages"
 		echo "--- report"
 		"$N" --quiet --report $options input.csv 2>/dev/null)
 }
@@ -41,18 +22,15 @@ outcome() { # directory
 plain() {
 	sed '/"type":"snapshot"/s/"config":"sha256:[0-9a-f]*",//'
 }
-lines() {
-	wc -l <"$1" | tr -d ' '
-}
 
 for fixture in fixtures/csv/*/; do
 	name=$(basename "$fixture")
-	outcome "$fixture" >"$tmp/outcome"
-	same "$fixture/expected" "$tmp/outcome" "fixture $name comes out as expected"
+	outcome "$fixture" >"$D/outcome"
+	same "$fixture/expected" "$D/outcome" "fixture $name comes out as expected"
 	[ -f "$fixture/records.jsonl" ] || continue
 	# shellcheck disable=SC2046
-	(cd "$fixture" && "$N" --quiet $(cat args 2>/dev/null) input.csv) | plain >"$tmp/records"
-	same "$fixture/records.jsonl" "$tmp/records" "fixture $name makes the same records, byte for byte"
+	(cd "$fixture" && "$N" --quiet $(cat args 2>/dev/null) input.csv) | plain >"$D/records"
+	same "$fixture/records.jsonl" "$D/records" "fixture $name makes the same records, byte for byte"
 done
 
 # ---- what fixtures cannot say alone ----
@@ -60,16 +38,16 @@ done
 list() {
 	"$N" --quiet --list "$@"
 }
-tail -c +4 fixtures/csv/byte-order-mark/input.csv >"$tmp/no-mark.csv"
-list fixtures/csv/byte-order-mark/input.csv >"$tmp/a"
-list "$tmp/no-mark.csv" >"$tmp/b"
-same "$tmp/a" "$tmp/b" "a byte order mark changes no run"
+tail -c +4 fixtures/csv/byte-order-mark/input.csv >"$D/no-mark.csv"
+list fixtures/csv/byte-order-mark/input.csv >"$D/a"
+list "$D/no-mark.csv" >"$D/b"
+same "$D/a" "$D/b" "a byte order mark changes no run"
 "$N" fixtures/csv/byte-order-mark/input.csv | head -1 | grep -q "$(sha256sum <fixtures/csv/byte-order-mark/input.csv | cut -c1-64)"
 ok $? "the snapshot line has the digest of all bytes, mark included"
-list fixtures/csv/columns-reordered/input.csv >"$tmp/b"
-same "$tmp/a" "$tmp/b" "columns in another order give the same digests"
-list fixtures/csv/columns-extra/input.csv >"$tmp/b"
-same "$tmp/a" "$tmp/b" "an unknown column changes no digest"
+list fixtures/csv/columns-reordered/input.csv >"$D/b"
+same "$D/a" "$D/b" "columns in another order give the same digests"
+list fixtures/csv/columns-extra/input.csv >"$D/b"
+same "$D/a" "$D/b" "an unknown column changes no digest"
 list fixtures/csv/cr-line-ends/input.csv | wc -l | grep -qx ' *3'
 ok $? "a file with CR line ends has all its rows"
 "$N" fixtures/csv/mixed-line-ends/input.csv | grep -c '"xLabel":"hidden\\rsize"' | grep -qx 1
@@ -91,13 +69,6 @@ for zone in UTC America/Los_Angeles Asia/Kolkata Europe/Berlin; do
 	TZ=$zone "$N" fixtures/csv/times-near-dst/input.csv
 done | sort | uniq -c | awk '$1 != 4 { bad = 1 } END { exit bad || NR == 0 }'
 ok $? "the time zone of the host plays no part"
-if localedef -i de_DE -f UTF-8 "$tmp/de" 2>/dev/null; then
-	LC_ALL=C "$N" fixtures/csv/config-number-spellings/input.csv >"$tmp/a"
-	LOCPATH=$tmp LC_ALL=de "$N" fixtures/csv/config-number-spellings/input.csv >"$tmp/b"
-	same "$tmp/a" "$tmp/b" "a locale with a decimal comma plays no part"
-else
-	skip "a locale with a decimal comma plays no part" "no de_DE locale can be made here"
-fi
 
 # ---- sources from a pipe ----
 
@@ -110,25 +81,25 @@ sha() {
 a=fixtures/csv/records-a-b/input.csv
 m=fixtures/csv/memory/input.csv
 { source_line committed '"commit":"2120862ba532c9449e72d603ba6324310ae756e7",' $a "$(sha $a)"
-  source_line gh-pages '"entry":"0701bab",' $m "$(sha $m)"; } | "$N" --sources - >"$tmp/wire"
+  source_line gh-pages '"entry":"0701bab",' $m "$(sha $m)"; } | "$N" --sources - >"$D/wire"
 ok $? "source lines are read from standard input"
-head -1 "$tmp/wire" | plain >"$tmp/a"
-head -1 "$tmp/wire" | grep -q "\"config\":\"sha256:$(cat config/bindings.json config/entries.json config/hardware.json config/providers.json | sha256sum | cut -c1-64)\""
+head -1 "$D/wire" | plain >"$D/a"
+head -1 "$D/wire" | grep -q "\"config\":\"sha256:$(cat config/bindings.json config/entries.json config/hardware.json config/providers.json | sha256sum | cut -c1-64)\""
 ok $? "the snapshot line names the tables by digest"
 printf '{"channel":"committed","commit":"2120862ba532c9449e72d603ba6324310ae756e7","file":"x.csv","provenance":{"a":1,"url":"u"},"sha256":"sha256:%s","sizeBytes":%s,"type":"snapshot","wire":1}\n' \
-	"$(sha $a)" "$(wc -c <$a | tr -d ' ')" >"$tmp/b"
-same "$tmp/b" "$tmp/a" "the snapshot line says where the bytes came from"
-grep -c '"type":"report"' "$tmp/wire" | grep -qx 2
+	"$(sha $a)" "$(wc -c <$a | tr -d ' ')" >"$D/b"
+same "$D/b" "$D/a" "the snapshot line says where the bytes came from"
+grep -c '"type":"report"' "$D/wire" | grep -qx 2
 ok $? "each source ends with a report line"
-grep '"upstream_commit":"0701bab26619b088738d096b2737e785d02dbbbc"' "$tmp/wire" | wc -l | grep -qx ' *5'
+grep '"upstream_commit":"0701bab26619b088738d096b2737e785d02dbbbc"' "$D/wire" | wc -l | grep -qx ' *5'
 ok $? "runs of a known gh-pages entry carry its full commit"
-{ source_line committed '' $a "$(sha $m)"; source_line committed '' $m "$(sha $m)"; } | "$N" --sources - >"$tmp/wire" 2>"$tmp/messages"
-[ $? -eq 65 ] && grep -q 'do not have the SHA-256' "$tmp/messages"
+{ source_line committed '' $a "$(sha $m)"; source_line committed '' $m "$(sha $m)"; } | "$N" --sources - >"$D/wire" 2>"$D/messages"
+[ $? -eq 65 ] && grep -q 'do not have the SHA-256' "$D/messages"
 ok $? "bytes with another digest than promised are refused"
-head -1 "$tmp/wire" | grep -q "$(sha $m)" && grep -c '"type":"snapshot"' "$tmp/wire" | grep -qx 1
+head -1 "$D/wire" | grep -q "$(sha $m)" && grep -c '"type":"snapshot"' "$D/wire" | grep -qx 1
 ok $? "nothing is emitted for them, and the next source is read all the same"
-echo 'not json' | "$N" --sources - >"$tmp/wire" 2>/dev/null
-[ $? -eq 65 ] && [ ! -s "$tmp/wire" ]
+echo 'not json' | "$N" --sources - >"$D/wire" 2>/dev/null
+[ $? -eq 65 ] && [ ! -s "$D/wire" ]
 ok $? "a line that is no source line is refused"
 
 # A record comes after everything it cites.
@@ -151,11 +122,11 @@ ok $? "whatever a record cites comes before it"
 "$N" --list --metric speed $a >/dev/null 2>&1; [ $? -eq 64 ]; ok $? "an unknown metric is a usage error"
 "$N" --channel elsewhere $a >/dev/null 2>&1; [ $? -eq 64 ]; ok $? "an unknown channel is a usage error"
 "$N" --commit xyz $a >/dev/null 2>&1; [ $? -eq 64 ]; ok $? "a commit that is none is a usage error"
-"$N" "$tmp/none.csv" >/dev/null 2>&1; [ $? -eq 66 ]; ok $? "a missing file is not found"
-: >"$tmp/empty.csv"
-"$N" "$tmp/empty.csv" >/dev/null 2>&1; [ $? -eq 65 ]; ok $? "an empty file is refused"
-"$N" "$tmp" >/dev/null 2>&1; [ $? -eq 65 ]; ok $? "a directory is refused"
-"$N" --config "$tmp" $a >/dev/null 2>&1; [ $? -eq 78 ]; ok $? "a missing config is a config error"
+"$N" "$D/none.csv" >/dev/null 2>&1; [ $? -eq 66 ]; ok $? "a missing file is not found"
+: >"$D/empty.csv"
+"$N" "$D/empty.csv" >/dev/null 2>&1; [ $? -eq 65 ]; ok $? "an empty file is refused"
+"$N" "$D" >/dev/null 2>&1; [ $? -eq 65 ]; ok $? "a directory is refused"
+"$N" --config "$D" $a >/dev/null 2>&1; [ $? -eq 78 ]; ok $? "a missing config is a config error"
 if [ -w /dev/full ]; then
 	"$N" $a >/dev/full 2>/dev/null; [ $? -eq 74 ]; ok $? "a full device is an output error"
 	"$N" --help >/dev/full 2>/dev/null; [ $? -eq 74 ]; ok $? "also for help"
@@ -170,49 +141,48 @@ fi
 
 "$N" --check-config | grep -q '^config is sound: 71 rules and 46 script-only rules, 47 operations'
 ok $? "the config that comes with it is sound"
-"$N" --explain 'rms_norm,liger,forward,speed,ms,H,hidden size,4096,1,1,1,"{""M"": 2048, ""dtype"": ""torch.bfloat16"", ""eps"": 1e-06}",NVIDIA H200,2025-01-01 00:00:00,0.5.5' >"$tmp/a"
-grep -q 'axes  *rows = 2048 · hidden = 4096 · bf16' "$tmp/a" && grep -q 'not .*x_name is not T' "$tmp/a"
+"$N" --explain 'rms_norm,liger,forward,speed,ms,H,hidden size,4096,1,1,1,"{""M"": 2048, ""dtype"": ""torch.bfloat16"", ""eps"": 1e-06}",NVIDIA H200,2025-01-01 00:00:00,0.5.5' >"$D/a"
+grep -q 'axes  *rows = 2048 · hidden = 4096 · bf16' "$D/a" && grep -q 'not .*x_name is not T' "$D/a"
 ok $? "explain names the axes of a row, and why other rules do not fit"
-"$N" --explain fixtures/csv/unknown-names/input.csv >"$tmp/a"
-grep -q 'no rule knows this kernel' "$tmp/a" && grep -q 'the GPU is unknown: "NVIDIA H300"' "$tmp/a"
+"$N" --explain fixtures/csv/unknown-names/input.csv >"$D/a"
+grep -q 'no rule knows this kernel' "$D/a" && grep -q 'the GPU is unknown: "NVIDIA H300"' "$D/a"
 ok $? "explain reads a table and tells unknown names"
 "$N" --explain - <fixtures/csv/records-a-b/input.csv | grep -c '^  rule ' | grep -qx 2
 ok $? "explain reads standard input"
 
 # ---- canonical JSON ----
 
-printf '{"b":1.0,"a":[1e21,1E-7,"\\u00e9"]}\n' | "$N" --canonical >"$tmp/a"
-printf '{"a":[1e+21,1e-7,"\303\251"],"b":1}\n' >"$tmp/b"
-same "$tmp/b" "$tmp/a" "--canonical prints RFC 8785 text"
+printf '{"b":1.0,"a":[1e21,1E-7,"\\u00e9"]}\n' | "$N" --canonical >"$D/a"
+printf '{"a":[1e+21,1e-7,"\303\251"],"b":1}\n' >"$D/b"
+same "$D/b" "$D/a" "--canonical prints RFC 8785 text"
 printf '{}\n' | "$N" --digest | grep -qx 'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
 ok $? "--digest prints its SHA-256"
-printf '{"a":1,"a":2}\n[]\n"\\ud800"\n' | "$N" --canonical >"$tmp/a" 2>"$tmp/messages"
-[ $? -eq 65 ] && printf '\n[]\n\n' | cmp -s - "$tmp/a" && grep -q '^ki-normalize: -:1:' "$tmp/messages" && grep -q '^ki-normalize: -:3:' "$tmp/messages"
+printf '{"a":1,"a":2}\n[]\n"\\ud800"\n' | "$N" --canonical >"$D/a" 2>"$D/messages"
+[ $? -eq 65 ] && printf '\n[]\n\n' | cmp -s - "$D/a" && grep -q '^ki-normalize: -:1:' "$D/messages" && grep -q '^ki-normalize: -:3:' "$D/messages"
 ok $? "a document without canonical text is an empty line, a message, and exit 65 in the end"
 
 # ---- upstream's own files ----
 
 if [ ! -d "$SHARED/golden" ]; then
 	skip "runs of upstream's files equal the published ones" "no ../shared here"
-	echo "1..$count"
-	exit 0
+	plan
 fi
 U=$SHARED/upstream
 G=$SHARED/golden
 
 newest=$U/committed/2026-08-10T22-36-34Z-2120862ba532.csv
-list "$newest" >"$tmp/a"
-[ "$(lines "$tmp/a")" -eq 1649 ]
+list "$newest" >"$D/a"
+[ "$(lines "$D/a")" -eq 1649 ]
 ok $? "the newest main file has 1,649 runs"
-sed 's/.*"externalId":"\([^"]*\)".*"digest":"\([^"]*\)".*"comparisonKey":"\([^"]*\)".*/\1\t\2\t\3/' "$G/committed-2120862ba532/runs.jsonl" >"$tmp/b"
-same "$tmp/b" "$tmp/a" "each with the published digest and comparison key, in the order of the file"
+sed 's/.*"externalId":"\([^"]*\)".*"digest":"\([^"]*\)".*"comparisonKey":"\([^"]*\)".*/\1\t\2\t\3/' "$G/committed-2120862ba532/runs.jsonl" >"$D/b"
+same "$D/b" "$D/a" "each with the published digest and comparison key, in the order of the file"
 
 golden() { # golden-file sentence options...
 	expected=$1 sentence=$2
 	shift 2
-	list "$@" | sort >"$tmp/a"
-	sort "$expected" >"$tmp/b"
-	same "$tmp/b" "$tmp/a" "$sentence"
+	list "$@" | sort >"$D/a"
+	sort "$expected" >"$D/b"
+	same "$D/b" "$D/a" "$sentence"
 }
 for drop in "$U"/gh-pages/*.csv; do
 	entry=$(basename "$drop" .csv)
@@ -231,27 +201,27 @@ history() {
 	find "$U/committed" -name '*.csv' | grep -v _cut | sort
 }
 # shellcheck disable=SC2046
-list $(history) | sort -u >"$tmp/a"
-sort "$G/committed-history-all.tsv" >"$tmp/b"
-same "$tmp/b" "$tmp/a" "35 revisions of the main file hold the 1,961 golden runs"
+list $(history) | sort -u >"$D/a"
+sort "$G/committed-history-all.tsv" >"$D/b"
+same "$D/b" "$D/a" "35 revisions of the main file hold the 1,961 golden runs"
 
 # Each revision's counts, once what new rules and GPUs add is set apart: rows, speed, memory, prior runs, unknown GPUs and configs.
 history | while read -r file; do
 	"$N" --quiet --report "$file" | sed 's/.*"memory":\([0-9]*\),"new":{"gpu":{\([^}]*\)},"provider":{[^}]*},"rule":{\([^}]*\)}},"prior":\([0-9]*\),.*"rows":\([0-9]*\),.*"speed":\([0-9]*\)}/\5 \6 \1 \4 {\2} {\3}/'
-done >"$tmp/a"
+done >"$D/a"
 tr -d '\n' <"$G/committed-history.json" | sed 's/},[[:space:]]*{[[:space:]]*"commit"/\n&/g' |
 	sed 's/.*"rows": \([0-9]*\),.*"speedRows": \([0-9]*\),.*"memoryRows": \([0-9]*\),.*"unknownConfig": {\([^}]*\)}.*"unknownGpu": {\([^}]*\)}.*"runs": \([0-9]*\),[[:space:]]*"newRuns.*/\1 \2 \3 \6 {\5} {\4}/' |
-	sed 's/{[[:space:]]*/{/g; s/[[:space:]]*}/}/g; s/": /":/g; s/,[[:space:]]*"/,"/g' >"$tmp/b"
-echo >>"$tmp/b"
-sed -i '/^$/d' "$tmp/b"
-[ "$(lines "$tmp/b")" -eq 35 ]
+	sed 's/{[[:space:]]*/{/g; s/[[:space:]]*}/}/g; s/": /":/g; s/,[[:space:]]*"/,"/g' >"$D/b"
+echo >>"$D/b"
+sed -i '/^$/d' "$D/b"
+[ "$(lines "$D/b")" -eq 35 ]
 ok $? "committed-history.json tells of 35 revisions"
-same "$tmp/b" "$tmp/a" "the counts of all 35 revisions agree with committed-history.json"
+same "$D/b" "$D/a" "the counts of all 35 revisions agree with committed-history.json"
 
 for file in "$U"/gh-pages/*.csv "$U"/committed/*.csv; do
 	"$N" --quiet --report "$file"
-done | grep -v '"rejectedTotal":0,.*"skippedTotal":0,' >"$tmp/a"
-[ ! -s "$tmp/a" ]
+done | grep -v '"rejectedTotal":0,.*"skippedTotal":0,' >"$D/a"
+[ ! -s "$D/a" ]
 ok $? "no row of any upstream file is skipped or rejected"
 
-echo "1..$count"
+plan

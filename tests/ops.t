@@ -13,8 +13,12 @@ verbs_of() {
 	"$1" --help | sed -n 's/^  \([a-z][a-z-]*\)  *.*/\1/p'
 }
 
+installed() { # installed DESTDIR PREFIX - whatever a make that runs this test was told of its own installation
+	env -u UNITDIR -u SYSCONFDIR -u MAKEFLAGS make -s -o all B="$B" NVCC= DESTDIR="$1" PREFIX="$2" install >"$D/out" 2>"$D/err"
+}
+
 # --- installation ------------------------------------------------------------------------------------------------------------------
-MAKEFLAGS='' make -s -o all B="$B" NVCC='' DESTDIR="$ROOT" PREFIX=/opt/ki install >"$D/out" 2>"$D/err"
+installed "$ROOT" /opt/ki
 ok $? 'make install puts everything under DESTDIR'
 P=$ROOT/opt/ki
 KI=$P/bin/ki
@@ -26,14 +30,14 @@ grep -q "^ExecStart=/opt/ki/bin/ki nightly" "$P/lib/systemd/system/kernelindex.s
 ok $? 'the service starts the programs of its prefix'
 sed -i 's/"version":/"version" :/' "$P/etc/kernelindex/signers.json"
 cp "$P/etc/kernelindex/signers.json" "$D/mine"
-MAKEFLAGS='' make -s -o all B="$B" NVCC='' DESTDIR="$ROOT" PREFIX=/opt/ki install >"$D/out" 2>"$D/err"
+installed "$ROOT" /opt/ki
 if cmp -s config/signers.json "$D/mine"; then
 	ok 1 'the config of this test differs from the one that comes with the source'
 else
 	same "$D/mine" "$P/etc/kernelindex/signers.json" 'an operator'\''s config is kept on installing again'
 fi
 same config/signers.json "$P/etc/kernelindex/signers.json.new" 'and the new one lies beside it'
-MAKEFLAGS='' make -s -o all B="$B" NVCC='' DESTDIR="$D/usr" PREFIX=/usr install >"$D/out" 2>"$D/err"
+installed "$D/usr" /usr
 "$D/usr/usr/bin/ki" config check >"$D/out" 2>"$D/err"
 is "$? $(ls "$D/usr/etc/kernelindex" | wc -l)" "0 $(ls config/*.json | wc -l)" 'under /usr the config is in /etc'
 
