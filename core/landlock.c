@@ -75,9 +75,9 @@ static int allow(int rules, const char *path, uint64_t accesses, bool writes, st
 	return rc ? -1 : 0;
 }
 
-int landlock_enter(const char *const *reads, const char *const *writes, struct err *e)
+int landlock_enter(const char *const *reads, const char *const *writes, bool runs, struct err *e)
 {
-	uint64_t known = known_accesses();
+	uint64_t known = known_accesses() & ~(runs ? (uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : 0);
 	struct landlock_ruleset_attr attributes = {.handled_access_fs = reads ? known : known & ~READS};
 	if (known == 0)
 		return err_set(e, ERR_NOPERM, "this kernel has no Landlock, or it is switched off: %s", strerror(errno));

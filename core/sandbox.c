@@ -49,14 +49,14 @@ static int enter_landlock(const struct sandbox *s, struct err *e)
 {
 	size_t system = sizeof system_reads / sizeof *system_reads, own = 0;
 	if (s->role != SANDBOX_INGEST)
-		return landlock_enter(NULL, s->writes, e);
+		return landlock_enter(NULL, s->writes, false, e);
 	while (s->reads && s->reads[own])
 		own++;
 	const char **reads = xcalloc(system + own + 1, sizeof *reads);
 	memcpy(reads, system_reads, sizeof system_reads);
 	if (own)
 		memcpy(reads + system, s->reads, own * sizeof *reads);
-	int rc = landlock_enter(reads, s->writes, e);
+	int rc = landlock_enter(reads, s->writes, false, e);
 	free(reads);
 	return rc;
 }

@@ -23,8 +23,8 @@ install: all man
 	$(PUT) $(B)/man/*.1 $(DESTDIR)$(SHARE)/man/man1
 	$(PUT) $(B)/man/*.5 $(DESTDIR)$(SHARE)/man/man5
 	$(PUT) docs/schemas/*.json $(DESTDIR)$(SHARE)/kernelindex/schemas
-	install -m 755 verify/capture.py $(DESTDIR)$(SHARE)/kernelindex
-	$(PUT) $(filter-out verify/capture.py,$(wildcard verify/*.py)) $(DESTDIR)$(SHARE)/kernelindex
+	install -m 755 verify/capture.py verify/child.py $(DESTDIR)$(SHARE)/kernelindex
+	$(PUT) $(filter-out verify/capture.py verify/child.py,$(wildcard verify/*.py)) $(DESTDIR)$(SHARE)/kernelindex
 	$(PUT) packaging/completions/ki.bash $(DESTDIR)$(SHARE)/bash-completion/completions/ki
 	@for p in ki-ingest ki-normalize ki-store ki-verify; do ln -sf ki $(DESTDIR)$(SHARE)/bash-completion/completions/$$p; done
 	$(PUT) packaging/completions/_ki $(DESTDIR)$(SHARE)/zsh/vendor-completions

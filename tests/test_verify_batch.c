@@ -181,13 +181,15 @@ struct ran {
     struct buf payload[2];
 };
 
+static double budget_seconds; /* of the next batch */
+
 /* Two cases, of 4 and of 8 rows, through a batch. */
 static struct ran *run(const char *how, double wall_seconds)
 {
     struct ran *r = calloc(1, sizeof *r);
     struct err e = { 0 };
     struct buf line = { 0 };
-    struct batch_options options = { "cuda", "config", NULL, self, 5, 0, NULL, NULL };
+    struct batch_options options = { .device = "cuda", .config = "config", .worker = self, .rounds = 5, .budget_seconds = budget_seconds };
     setenv("PLAY", how, 1);
     for (int i = 0; i < 2; i++) {
         struct job_text t = job_usual;
@@ -241,6 +243,19 @@ static void a_planted_host_delay_makes_a_case_launch_bound(void **state)
     struct ran *r = run("slow host", 60);
     assert_int_equal(r->evidence[0].verdict.class, CLASS_LAUNCH);
     assert_true(fabs(r->evidence[0].verdict.rho - 300000.0 / (82000 + r->evidence[0].timing.median)) < 1e-9);
+    end(r);
+}
+
+static void a_batch_that_is_out_of_time_has_incomplete_cases(void **state)
+{
+    (void)state;
+    budget_seconds = 1e-9;
+    struct ran *r = run("well", 60);
+    budget_seconds = 0;
+    assert_int_equal(batch_refused(&r->batch), 19);
+    assert_int_equal(r->batch.outcome[0].blocks, 0);
+    assert_string_equal(r->evidence[0].status, "incomplete_evidence");
+    assert_int_equal(r->evidence[0].verdict.code, VERDICT_INVALID_RUN);
     end(r);
 }
 
@@ -452,6 +467,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_batch_stands),
         cmocka_unit_test(a_planted_host_delay_makes_a_case_launch_bound),
+        cmocka_unit_test(a_batch_that_is_out_of_time_has_incomplete_cases),
         cmocka_unit_test(each_end_of_a_process_has_its_status),
         cmocka_unit_test(a_gpu_that_disappears_ends_in_statuses_not_in_a_hang),
         cmocka_unit_test(a_batch_that_accepts_a_control_is_void),

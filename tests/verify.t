@@ -57,7 +57,7 @@ is "$rc $(grep -c '^.* invalid_run ' "$D/out")" '0 5' 'which a replay confirms'
 # --- upstream's own code -------------------------------------------------------------------------------------------------------------
 verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config"
 is "$rc" 1 'a job of runner upstream without bundles is not run'
-has "$D/err" "replaying upstream's code needs --bundles DIR" 'and says what is missing'
+has "$D/err" "running upstream's code needs --bundles DIR" 'and says what is missing'
 verify run fixtures/verify/upstream.jsonl --out "$D/u" --key "$KEY" --device cpu --config "$D/config" --bundles "$D"
 is "$rc" 1 'nor without its own bundle'
 has "$D/err" 'no bundle of rms_norm forward by liger' 'and names it'

@@ -12,7 +12,7 @@
 #include "verify/watch.h"
 
 enum { SENTINELS_EVERY = 16 };
-static const double device_seconds = 120, control_seconds = 30;
+static const double device_seconds = 120, control_seconds = 30, child_control_seconds = 150;
 static const double source_ms = 50; /* of the source's protocol in a block; there are five */
 
 /* A batch while it runs. */
@@ -21,6 +21,8 @@ struct running {
     struct watch watch;
     struct nvml *nvml;
     bool gone; /* no usable device any more */
+    int64_t begin_ns;
+    bool late; /* out of time */
 };
 
 static void tell(const struct batch *b, const char *format, const char *what, const char *how)
@@ -102,6 +104,17 @@ static void read_sentinels(struct running *r)
         make_void(b, "sentinels could not be read: %.200s", reply.text);
 }
 
+/* Whether a control came to the end that it has to come to. */
+static bool is_refused(const struct control *c, const struct reply *r)
+{
+    if (c->number == CONTROL_KILLED)
+        return strcmp(r->status, "runtime_error") == 0 && strstr(r->text, "killed by signal");
+    if (c->number == CONTROL_HUNG)
+        return strcmp(r->status, "timeout") == 0;
+    return strcmp(r->status, "suspected_reward_hack") == 0 || strcmp(r->status, "policy_violation") == 0
+        || strcmp(r->status, "incorrect_numerical") == 0;
+}
+
 /* Run one control and note how it was refused. */
 static void run_control(struct running *r, const struct control *c)
 {
@@ -116,20 +129,22 @@ static void run_control(struct running *r, const struct control *c)
     q.seed = 11;
     q.source_budget_ms = 1;
     snprintf(q.control, sizeof q.control, "%s", c->name);
+    if (c->child)
+        snprintf(q.child, sizeof q.child, "%s", b->options.child);
     if (control_case(b->options.device, &q.work) != 0)
         return;
-    ask(r, &q, control_seconds, &reply, &wall_ns);
+    ask(r, &q, c->child ? child_control_seconds : control_seconds, &reply, &wall_ns);
+    bool forges = c->number == CONTROL_FORGED;
     struct ki_floor floor = q.work.operation->floor(&q.work, q.pass);
     double light = b->timed ? light_ns(&floor, &b->hardware.peak, (double)b->cuda.l2_bytes) : 0;
-    const char *forged = reply_check(&q, &reply, wall_ns, c->number == 6 ? light : 0);
+    const char *forged = reply_check(&q, &reply, wall_ns, forges ? light : 0);
     o->ran = true;
-    if (c->number == 6) {
+    if (forges && !c->child) {
         o->refused = forged != NULL;
         snprintf(o->how, sizeof o->how, "%s", forged ? forged : "the answer was believed");
     } else {
-        o->refused = strcmp(reply.status, "suspected_reward_hack") == 0 || strcmp(reply.status, "policy_violation") == 0
-            || strcmp(reply.status, "incorrect_numerical") == 0;
-        snprintf(o->how, sizeof o->how, "%.200s", reply.text[0] ? reply.text : reply.status);
+        o->refused = is_refused(c, &reply) || (forges && forged);
+        snprintf(o->how, sizeof o->how, "%.200s", forges && forged ? forged : reply.text[0] ? reply.text : reply.status);
     }
     tell(b, o->refused ? "control %s: refused, %s" : "control %s: ACCEPTED, %s", c->name, o->how);
     if (!o->refused)
@@ -138,8 +153,12 @@ static void run_control(struct running *r, const struct control *c)
 
 static void run_controls(struct running *r)
 {
+    const struct batch *b = r->batch;
+    bool child = false;
+    for (int i = 0; i < b->outcomes; i++)
+        child = child || b->outcome[i].job->by_child;
     for (size_t i = 0; control_at(i); i++)
-        if (r->batch->timed || !control_at(i)->needs_cuda)
+        if ((b->timed || !control_at(i)->needs_cuda) && (child || !control_at(i)->child))
             run_control(r, control_at(i));
 }
 
@@ -221,6 +240,7 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
     if (o->job->bundle) {
         snprintf(q.bundles, sizeof q.bundles, "%s", b->options.bundles);
         q.bundle = o->job->bundle->digest;
+        snprintf(q.child, sizeof q.child, "%s", o->job->by_child ? b->options.child : "");
     }
     if (round == 0)
         o->observed_ms = when_now_ms();
@@ -229,6 +249,17 @@ static void run_case(struct running *r, struct outcome *o, int round, bool first
     if (strcmp(o->status, "passed") != 0)
         tell(b, "%s: %s", job_title(o->job, &b->arena), o->text[0] ? o->text : o->status);
     look_for_device(r);
+}
+
+static bool is_late(struct running *r)
+{
+    const struct batch *b = r->batch;
+    double spent = (double)(when_monotonic_ns() - r->begin_ns) * 1e-9;
+    if (b->options.budget_seconds > 0 && spent > b->options.budget_seconds && !r->late) {
+        tell(b, "out of time: no further block begins%s%s", "", "");
+        r->late = true;
+    }
+    return r->late;
 }
 
 /* One round in a fresh process. Where a round begins moves on, so that no case is always the first. */
@@ -243,7 +274,7 @@ static void run_round(struct running *r, int round)
         run_controls(r);
     for (int i = 0; i < b->outcomes; i++) {
         struct outcome *o = &b->outcome[(i + round * b->outcomes / b->options.rounds) % b->outcomes];
-        if (strcmp(o->status, "passed") == 0)
+        if (strcmp(o->status, "passed") == 0 && !is_late(r))
             run_case(r, o, round, round == 0 && i == 0);
         if (i % SENTINELS_EVERY == SENTINELS_EVERY - 1 && i + 1 < b->outcomes)
             read_sentinels(r);
@@ -303,7 +334,7 @@ int batch_run(struct batch *b, const struct batch_options *options, const struct
 {
     struct command command = { .count = 0 };
     *b = (struct batch){ .options = *options, .timed = strcmp(options->device, "cuda") == 0 };
-    struct running r = { .batch = b };
+    struct running r = { .batch = b, .begin_ns = when_monotonic_ns() };
     random_hex(b->id, 16);
     prepare_outcomes(b, jobs, n);
     command_add(&command, options->worker);

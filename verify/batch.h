@@ -12,14 +12,16 @@
 #include "verify/verdict.h"
 #include "verify/wire.h"
 
-enum { BATCH_SENTINELS_MAX = 256, BATCH_CONTROLS_MAX = 24 };
+enum { BATCH_SENTINELS_MAX = 256, BATCH_CONTROLS_MAX = 32 };
 
 struct batch_options {
     const char *device;         /* "cuda" or "cpu" */
     const char *config;         /* directory */
     const char *bundles;        /* folder of the bundles of upstream jobs; NULL without such jobs */
+    const char *child;          /* program that runs upstream's code for jobs that say so; NULL without such jobs */
     const char *worker;         /* program that is the measured process: this one, with the word `worker` */
     int rounds;                 /* blocks of each case */
+    double budget_seconds;      /* no block begins later than that after the start; 0: no limit. A case without all its blocks is incomplete */
     double host_delay_us;       /* planted in every call; such a batch is void */
     void (*progress)(void *state, const char *line); /* may be NULL */
     void *progress_state;

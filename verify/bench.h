@@ -24,6 +24,16 @@ extern "C" {
 
 #include "core/err.h"
 
+/* A call that runs in another process: queued there behind a hold, released by this one, timed by both. 0 or a cudaError_t. */
+struct bench_remote {
+    /* Returns when all is queued and held; `empty`: all but the call itself. */
+    int (*queue)(void *state, bool empty);
+    /* Lets it go and waits for its end. `inner_ns`: what the other process says between its events. `outer_ns`: from the release to the
+     * end, by this process's clock. */
+    int (*release)(void *state, double *inner_ns, double *outer_ns);
+    void *state;
+};
+
 struct bench_call {
     /* Before each call, outside the window: give it values it has not seen. May be NULL. 0 or a cudaError_t. */
     int (*prepare)(void *state, void *stream, uint64_t sample);
@@ -34,10 +44,14 @@ struct bench_call {
     /* When the sample is over (`number` as given): 0 to keep it, 1 to refuse it (state knows why), or -1 on error. May be NULL. */
     int (*accept)(void *state, uint64_t sample);
     void *state;
+    /* NULL: the call runs here. Else enqueue is not used for samples, and renew gives the held call values it has not seen. */
+    const struct bench_remote *remote;
+    int (*renew)(void *state, void *stream, uint64_t sample);
 };
 
 struct bench_sample {
     double ns;         /* between the events */
+    double outer_ns;   /* of a remote call: by this process's clock, with all that is round the call */
     double cycles;     /* ns at the SM clock measured beside it */
     float clock_mhz;
     uint32_t throttle; /* reasons, as the caller's throttle() gave them */
@@ -94,6 +108,10 @@ struct bench_methods {
     int nodes;
 };
 int bench_methods(struct bench *, const struct bench_call *, int n, uint64_t first, struct bench_methods *out, struct err *) BENCH_OPTIONAL;
+
+/* For a remote call: what is round it, as the median of `n` samples without the call, by this process's clock, beyond what the other process
+ * has between its two events then. 0 or -1. */
+int bench_outer(struct bench *, const struct bench_call *, int n, double *ns, struct err *e) BENCH_OPTIONAL;
 
 /* The source's protocol: 25 ms warm-up, then as many calls as fit in `budget_ms` at the time an iteration takes, each behind a 256 MB
  * write and between two events, no waiting in between. Values are not renewed. */

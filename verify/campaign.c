@@ -92,7 +92,7 @@ int campaign_run(const struct campaign *c, const struct run *r, struct arena *a,
     double each = guess_seconds;
     const char *path = arena_printf(a, "%s/done", r->out);
     int64_t begin = when_monotonic_ns();
-    struct job *jobs = run_read_jobs(c->jobs, r->bundles, a, &n, &skipped, e);
+    struct job *jobs = run_read_jobs(c->jobs, r, a, &n, &skipped, e);
     if (!jobs || read_done(path, a, &done, e) != 0)
         return -1;
     int left = choose(c, &done, jobs, n);

@@ -21,6 +21,7 @@ from installed import files_digest, liger_folder, package_version
 from source import source_times
 
 TRITON = "3.6"
+MOST_FOREIGN = 1000  # names kept of a call's
 WIDTH = {"i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2, "i32": 4, "u32": 4, "fp32": 4, "f32": 4,
          "i64": 8, "u64": 8, "fp64": 8, "f64": 8}
 
@@ -129,9 +130,20 @@ class Recorder:
         return span == t.numel() and all(s >= 0 for s in t.stride())
 
 
+def device_work(torch, call):
+    """Makes a call under a profiler: its result, and the names of what it did on the device, in order."""
+    from torch.profiler import ProfilerActivity, profile
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+        out = call()
+        torch.cuda.synchronize()
+    device = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA and e.time_range.elapsed_us() >= 0]
+    device.sort(key=lambda e: e.time_range.start)
+    return out, [e.name for e in device]
+
+
 def traced(torch, recorder, call):
     """Makes a call and returns its result, what the recorder noted and, from a trace of the same call, names of device work in order."""
-    from torch.profiler import ProfilerActivity, profile
     from triton.runtime.jit import JITFunction
     run, first = JITFunction.run, len(recorder.ops)
 
@@ -141,18 +153,16 @@ def traced(torch, recorder, call):
             recorder.launch(function, kernel, grid, args, kwargs)
         return kernel
 
-    torch.cuda.synchronize()
+    def watched():
+        with recorder.mode():
+            return call()
+
     JITFunction.run = noted
     try:
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
-            with recorder.mode():
-                out = call()
-            torch.cuda.synchronize()
+        out, names = device_work(torch, watched)
     finally:
         JITFunction.run = run
-    device = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA and e.time_range.elapsed_us() >= 0]
-    device.sort(key=lambda e: e.time_range.start)
-    return out, recorder.ops[first:], [e.name for e in device]
+    return out, recorder.ops[first:], names
 
 
 def explains(op, name):
@@ -325,23 +335,16 @@ def canonical_any(value):
     return text(value).encode()
 
 
-def liger_case(torch, job):
-    if not job["provider"].startswith("liger"):
-        raise Unable("%s has nothing of Triton's to replay" % job["provider"])
-    return case_of(torch, job)
-
-
 def time_source(torch, job):
-    case = liger_case(torch, job)
+    case = case_of(torch, job)
     compile_once(job, case)
     return source_times(torch, case, job["pass"], job["reported"].get("budget_ms", 100))
 
 
-def capture(torch, job, code, source, out):
-    case = liger_case(torch, job)
-    compile_once(job, case)
+def replayable(torch, job, case, blobs):
+    """What the replay of a bundle needs, and what the call does beyond it."""
     held, results, setup, setup_foreign, timed, foreign = phases(torch, job, case)
-    layout, blobs, kernels = Layout(torch, case), {}, []
+    layout, kernels = Layout(torch, case), []
     written_names = [(role, n, t) for role, group in results.items() for n, t in group.items()]
     contract = [("input", n, t) for n, t in case.inputs.items()] + [("upstream", n, t) for n, t in case.upstream.items()]
     contract += written_names + [("constant", "", t) for t in case.constants]
@@ -350,17 +353,39 @@ def capture(torch, job, code, source, out):
     needs_setup = any(p["at"] in made_before for p in touched(timed))
     if needs_setup:
         foreign = setup_foreign + foreign
+    if foreign:
+        return None, foreign
     for p in list(touched(timed)) + (list(touched(setup)) if needs_setup else []):
         layout.add(p)
     for role, n, t in contract:
         layout.name("parameter" if role == "input" and n in case.parameters else role, n, t)
+    parts = {"setup": lowered(setup, layout, kernels, blobs) if needs_setup else [], "timed": lowered(timed, layout, kernels, blobs),
+             "buffers": layout.buffers(blobs), "kernels": kernels}
+    del held  # until here no address meant two things
+    return parts, []
+
+
+def all_foreign(torch, job, case):
+    """Names of everything that a call of a framework's does on the device."""
+    forward = case.forward() if job["pass"] == "backward" else None
+    call = {"forward": case.forward, "full": lambda: case.backward(case.forward()), "backward": lambda: case.backward(forward)}[job["pass"]]
+    return device_work(torch, call)[1]
+
+
+def capture(torch, job, code, source, out):
+    case, blobs = case_of(torch, job), {}
+    compile_once(job, case)
+    liger = job["provider"].startswith("liger")
+    parts, foreign = replayable(torch, job, case, blobs) if liger else (None, all_foreign(torch, job, case))
+    if parts is None:  # a child runs it; what it does is said, and nothing of it kept
+        parts, blobs = {"setup": [], "timed": [], "buffers": [], "kernels": []}, {}
+        if not foreign:
+            raise Unable("the call does nothing on the device")
     properties = torch.cuda.get_device_properties(0)
     bundle = {"type": "bundle", "version": 1, "kernel": job["kernel"], "provider": job["provider"], "pass": job["pass"],
               "workload": digest(canonical_any(job["workload"])), "code": code,
               "gpu": {"product": properties.name, "architecture": "sm_%d%d" % (properties.major, properties.minor)},
-              "foreign": foreign, "setup": lowered(setup, layout, kernels, blobs) if needs_setup else [],
-              "timed": lowered(timed, layout, kernels, blobs), "buffers": layout.buffers(blobs), "kernels": kernels,
-              "source": source}
+              "foreign": [name[:200] for name in foreign[:MOST_FOREIGN]], "source": source, **parts}
     text = canonical(bundle)
     for name, blob in blobs.items():
         write(os.path.join(out, "blobs", name[7:]), blob)
@@ -369,7 +394,6 @@ def capture(torch, job, code, source, out):
     if os.path.exists(link):
         os.unlink(link)
     write(link, (digest(text) + "\n").encode())
-    del held  # until here no address meant two things
     return bundle
 
 
@@ -383,7 +407,7 @@ def warm(torch, jobs):
     """Calls once, so that Triton's own cache holds what the capture will need."""
     for job in jobs:
         try:
-            compile_once(job, liger_case(torch, job))
+            compile_once(job, case_of(torch, job))
             torch.cuda.synchronize()
         except Exception as e:
             print("capture.py: %s" % e, file=sys.stderr)

@@ -15,6 +15,11 @@
  * 11 mutation, out_of_bounds, partial_tile   changes an input, writes beyond the end, leaves the end unwritten
  * 12 empty_graph         does nothing while it is captured
  *
+ * Of a child: 1 child_side_stream, 2 child_cached, 5 child_timer (its clock says half), 6 child_forged (answers without having worked),
+ * 7 child_stale; and the two ends that a child can come to in the middle of a call:
+ * 13 child_killed        is killed
+ * 14 child_hung          says nothing any more
+ *
  * Those that need a GPU's streams, events or graphs have no meaning on the CPU device and do not run there. */
 #ifndef KI_VERIFY_CONTROL_H
 #define KI_VERIFY_CONTROL_H
@@ -25,11 +30,13 @@
 extern "C" {
 #endif
 
+enum { CONTROL_TIMER = 5, CONTROL_FORGED = 6, CONTROL_KILLED = 13, CONTROL_HUNG = 14 };
+
 struct control {
     int number;          /* of the list */
     const char *name;
     bool needs_cuda;
-    bool is_launch;      /* runs as an implementation; the others are 5 and 6 */
+    bool child;          /* a dishonest child (verify/hostile.py); runs where a job of the batch has one */
 };
 /* Control i, NULL past the last. */
 const struct control *control_at(size_t i);

@@ -84,7 +84,7 @@ static int summarize(struct making *m, const char *dir, struct err *e)
     m->out->t_src_ns = median_over_blocks(m->outcome, source_median);
     m->out->h_ns = median_over_blocks(m->outcome, source_host);
     m->flush_ns = median_over_blocks(m->outcome, source_flush);
-    if (m->job->bundle) { /* upstream's own callable, not this program's replay of it */
+    if (m->job->bundle && !m->job->by_child) { /* upstream's own callable, not this program's replay of it */
         m->out->t_src_ns = m->job->bundle->source.median_ns;
         m->out->h_ns = m->job->bundle->source.host_ns;
         m->flush_ns = m->job->bundle->source.flush_ns;
@@ -289,14 +289,14 @@ static void put_times(struct making *m, json_t *o)
 {
     const struct outcome *k = m->outcome;
     if (isfinite(k->methods.graph_ns))
-        json_object_set_new(o, "second_method", json_pack("{s:s,s:f,s:f,s:i}", "name", "graph", "median_ns", k->methods.graph_ns, "stream_ns",
+        json_object_set_new(o, "second_method", json_pack("{s:s,s:f,s:f,s:i}", "name", m->job->by_child ? "clock_outside" : "graph", "median_ns", k->methods.graph_ns, "stream_ns",
             k->methods.stream_ns, "nodes", k->methods.nodes));
     if (!m->has_samples)
         return;
     json_object_set_new(o, "class", json_string(rerun_class_text(m->out->verdict.class)));
     json_object_set_new(o, "rho", json_real(m->out->verdict.rho));
     json_object_set_new(o, "t_dev_ns", put_summary(&m->out->timing));
-    const struct bundle *bundle = m->job->bundle;
+    const struct bundle *bundle = m->job->by_child ? NULL : m->job->bundle;
     json_object_set_new(o, "t_src_ns", json_pack("{s:f,s:f,s:f,s:I}", "median", m->out->t_src_ns, "p20", bundle ? bundle->source.p20_ns
         : median_over_blocks(k, source_p20), "p80", bundle ? bundle->source.p80_ns : median_over_blocks(k, source_p80), "samples",
         (json_int_t)(bundle ? bundle->source.samples : k->block[0].source.samples)));
@@ -312,9 +312,9 @@ static json_t *put_code(const struct making *m)
     int launches = 0;
     for (int i = 0; i < b->timed.count; i++)
         launches += b->timed.op[i].kind == BUNDLE_LAUNCH;
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:i,s:i,s:s,s:s,s:s,s:b}", "package", b->package, "version", b->version, "files", digest_json(&b->files),
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:i,s:i,s:s,s:s,s:s,s:b,s:s}", "package", b->package, "version", b->version, "files", digest_json(&b->files),
         "triton", b->triton, "torch", b->torch, "bundle", digest_json(&b->digest), "launches", launches, "operations", b->timed.count, "record_commit",
-        m->job->commit, "record_version", m->job->version, "policy", m->batch->equivalence.policy, "same", m->input.same_code);
+        m->job->commit, "record_version", m->job->version, "policy", m->batch->equivalence.policy, "same", m->input.same_code, "by", m->job->by_child ? "child" : "replay");
 }
 
 static int make_line(struct making *m, json_t **out, struct err *e)

@@ -26,6 +26,7 @@ struct job {
     const char *commit, *version;     /* upstream: whose code the record ran; "" where it does not say */
     struct slice implementation_body; /* upstream: the record's, canonical */
     const struct bundle *bundle;      /* upstream: what to replay; set by who has the folder of bundles */
+    bool by_child;                    /* upstream: its code runs in a child instead; set likewise */
     struct digest operation, workload, protocol; /* of the bodies in the line */
     struct slice operation_body, workload_body;  /* canonical */
     struct ki_case work;

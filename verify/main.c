@@ -22,11 +22,11 @@
 enum { FILE_MAX_BYTES = 1 << 30 };
 
 struct options {
-    const char *verb, *device, *out, *config, *worker, *bundles, *shard;
+    const char *verb, *device, *out, *config, *worker, *bundles, *child, *shard;
     const char *key[RUN_KEYS_MAX];
     int keys, rounds, chunk;
     double host_delay_us, hours;
-    bool quiet;
+    bool quiet, only_child;
     char **operand;
     int operands;
 };
@@ -48,7 +48,9 @@ static void usage(FILE *to)
           "  --device cuda|cpu   cpu checks references and contracts and times nothing\n"
           "  --rounds N          blocks of fresh processes, 5 when not given\n"
           "  --bundles DIR       what verify/capture.py wrote on this host, for jobs of runner upstream\n"
-          "  --hours H           campaign: until they are over\n"
+          "  --child FILE        verify/child.py: runs, sealed, what of them cannot be replayed; they are left out when not given\n"
+          "  --only-child        it also runs what can be replayed\n"
+          "  --hours H           campaign: until they are over; run: no block begins later, and what lacks blocks then is incomplete\n"
           "  --shard I/N         campaign: the jobs whose digest falls to I of N\n"
           "  --chunk N           campaign: jobs a batch, 16 when not given\n"
           "  --host-delay-us N   plants a delay before every call, to show a launch-bound case; such a batch is void\n"
@@ -73,7 +75,8 @@ static int read_options(int argc, char **argv, struct options *o, struct err *e)
 {
     static const struct option known[] = {
         { "out", 1, NULL, 'o' }, { "key", 1, NULL, 'k' }, { "device", 1, NULL, 'd' }, { "config", 1, NULL, 'c' }, { "rounds", 1, NULL, 'r' },
-        { "worker", 1, NULL, 'w' }, { "bundles", 1, NULL, 'b' }, { "shard", 1, NULL, 's' }, { "hours", 1, NULL, 'H' }, { "chunk", 1, NULL, 'C' },
+        { "worker", 1, NULL, 'w' }, { "bundles", 1, NULL, 'b' }, { "child", 1, NULL, 'x' }, { "only-child", 0, NULL, 'X' },
+        { "shard", 1, NULL, 's' }, { "hours", 1, NULL, 'H' }, { "chunk", 1, NULL, 'C' },
         { "host-delay-us", 1, NULL, 'D' }, { "quiet", 0, NULL, 'q' }, { "log-format", 1, NULL, 'l' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
     };
     int c;
@@ -88,6 +91,8 @@ static int read_options(int argc, char **argv, struct options *o, struct err *e)
         case 'r': o->rounds = atoi(optarg); break;
         case 'w': o->worker = optarg; break;
         case 'b': o->bundles = optarg; break;
+        case 'x': o->child = optarg; break;
+        case 'X': o->only_child = true; break;
         case 's': o->shard = optarg; break;
         case 'H': o->hours = atof(optarg); break;
         case 'C': o->chunk = atoi(optarg); break;
@@ -124,7 +129,7 @@ static int load_keys(const struct options *o, struct sign_key *keys[RUN_KEYS_MAX
 /* Everything that running takes beside the jobs; what is in `r` is released by end_run(). */
 static int begin_run(const struct options *o, struct arena *a, struct run *r, struct err *e)
 {
-    *r = (struct run){ .device = o->device, .config = home_config(a, o->config, e), .out = o->out, .worker = o->worker, .bundles = o->bundles,
+    *r = (struct run){ .device = o->device, .config = home_config(a, o->config, e), .out = o->out, .worker = o->worker, .bundles = o->bundles, .child = o->child, .only_child = o->only_child,
         .rounds = o->rounds, .host_delay_us = o->host_delay_us };
     if (!r->config)
         return -1;
@@ -152,7 +157,8 @@ static int command_run(const struct options *o, struct arena *a, struct err *e)
 {
     struct run r;
     int n = 0, skipped = 0, rc = begin_run(o, a, &r, e);
-    struct job *jobs = rc == 0 ? run_read_jobs(o->operand[0], o->bundles, a, &n, &skipped, e) : NULL;
+    r.batch_seconds = o->hours * 3600;
+    struct job *jobs = rc == 0 ? run_read_jobs(o->operand[0], &r, a, &n, &skipped, e) : NULL;
     rc = jobs && n > 0 ? run_batch(&r, jobs, n, e) : jobs ? 0 : -1;
     end_run(&r);
     if (rc == 0 && skipped)

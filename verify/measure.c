@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "verify/control.h"
+#include "verify/guest.h"
+#include "verify/stats.h"
 #include "verify/trial.h"
 #include "verify/upstream.h"
 
-enum { CPU_BYTES_MAX = 1 << 28, CPU_CALLS = 12, GRAPH_SAMPLES = 21 };
+enum { CPU_BYTES_MAX = 1 << 28, CPU_CALLS = 12, GRAPH_SAMPLES = 21, EMPTY_SAMPLES = 21 };
 static const double agree = 0.03, agree_node_ns = 1000; /* two methods: 3%, or a microsecond for each kernel of the call */
+static const double agree_clock_ns = 5000; /* the clock outside of a child's call against the child's own: 3%, or as much */
+static const double child_seconds = 90;    /* until it is there: a framework is loaded */
 
 static void say(struct reply *r, const char *status, const char *text)
 {
@@ -85,6 +89,26 @@ static void keep(struct reply *r, const struct bench_block *block)
     }
 }
 
+/* Of a call in a child: the median by the clock outside of it. */
+static double median_outer(const struct bench_block *block)
+{
+    double *ns = xmalloc((size_t)(block->samples + 1) * sizeof *ns);
+    for (int64_t i = 0; i < block->samples; i++)
+        ns[i] = block->sample[i].outer_ns;
+    double median = stats_quantile(ns, block->samples, 0.5);
+    free(ns);
+    return median;
+}
+
+static double median_inner(const struct reply *r)
+{
+    double *ns = xmalloc((size_t)(r->samples + 1) * sizeof *ns);
+    memcpy(ns, r->ns, (size_t)r->samples * sizeof *ns);
+    double median = stats_quantile(ns, r->samples, 0.5);
+    free(ns);
+    return median;
+}
+
 /* Two ways to measure the same must give the same. */
 static bool methods_agree(const struct bench_methods *m)
 {
@@ -104,8 +128,11 @@ static int timed_calls(struct bench *b, struct bench_call *c, struct trial *t, c
     int rc = bench_warm(b, c, limits.warm_ns, e);
     if (rc == 0)
         rc = bench_block(b, c, &limits, 1, &block, e);
-    if (rc == 0)
+    if (rc == 0) {
         keep(r, &block);
+        if (c->remote)
+            r->methods = (struct bench_methods){ median_outer(&block), median_inner(r), 1 };
+    }
     free(block.sample);
     return rc;
 }
@@ -113,7 +140,7 @@ static int timed_calls(struct bench *b, struct bench_call *c, struct trial *t, c
 /* All that has to do with the clock. 0, 1 (refused) or -1. */
 static int time_calls(struct bench *b, struct trial *t, const struct request *q, struct reply *r, struct err *e)
 {
-    struct bench_call c = { trial_prepare, trial_enqueue, trial_after, trial_accept, t };
+    struct bench_call c = { trial_prepare, trial_enqueue, trial_after, trial_accept, t, NULL, NULL };
     int rc = q->whole ? hold(b, &c, t, e) : 0;
     if (rc == 0)
         rc = timed_calls(b, &c, t, q, r, e);
@@ -125,6 +152,32 @@ static int time_calls(struct bench *b, struct trial *t, const struct request *q,
     return rc;
 }
 
+/* The same for a call in a child. Every sample of it is held, and gets news while it is; the second method is the clock outside. */
+static int time_guest(struct bench *b, struct trial *t, struct guest *g, const struct request *q, struct reply *r, struct err *e)
+{
+    struct bench_call c = { trial_prepare, trial_enqueue, trial_after, trial_accept, t, guest_remote(g), trial_renew };
+    double round_ns = 0;
+    int rc = timed_calls(b, &c, t, q, r, e);
+    if (rc == 0)
+        rc = bench_outer(b, &c, EMPTY_SAMPLES, &round_ns, e);
+    r->methods.graph_ns -= round_ns;
+    if (rc == 0 && !q->control[0])
+        rc = guest_source(g, q->source_budget_ms, &r->source, e);
+    r->timed = rc == 0;
+    return rc;
+}
+
+/* What the child's clock and the one outside say against each other. 0, or 1: the reply says how. */
+static int judge_clocks(struct reply *r)
+{
+    double outer = r->methods.graph_ns, inner = r->methods.stream_ns;
+    if (fabs(inner - outer) <= fmax(agree * outer, agree_clock_ns))
+        return 0;
+    say(r, inner < outer ? "suspected_reward_hack" : "incomplete_evidence", "");
+    snprintf(r->text, sizeof r->text, "the child says %.1f us, the clock outside of it %.1f us", inner * 1e-3, outer * 1e-3);
+    return 1;
+}
+
 static void note_device(struct nvml *nvml, struct reply *r)
 {
     struct device_nvml d;
@@ -134,23 +187,33 @@ static void note_device(struct nvml *nvml, struct reply *r)
     r->power_capped = nvml && nvml_power_capped(nvml);
 }
 
-static int run(struct bench *b, struct nvml *nvml, struct trial *t, const struct request *q, struct reply *r, struct err *e)
+static int run(const struct measurer *m, struct trial *t, struct guest *g, const struct request *q, struct reply *r, struct err *e)
 {
+    struct bench *b = m->bench;
     int rc = q->whole ? check(t, r, e) : 0;
     if (rc != 0)
         return rc < 0 ? -1 : 0;
-    rc = b ? time_calls(b, t, q, r, e) : trial_run(t, CPU_CALLS, q->control[0] ? TRIAL_CHOSEN_MAX : 2, e);
+    if (g && b && !guest_remote(g)) {
+        say(r, "incomplete_evidence", "the call waits for the device by itself: its device time cannot be told apart");
+        return 0;
+    }
+    if (b)
+        rc = g ? time_guest(b, t, g, q, r, e) : time_calls(b, t, q, r, e);
+    else
+        rc = trial_run(t, CPU_CALLS, q->control[0] ? TRIAL_CHOSEN_MAX : 2, e);
     r->compared = t->compared;
-    note_device(nvml, r);
+    note_device(m->nvml, r);
     if (rc == 0 && b)
         rc = trial_finish(t, e);
     if (rc != 0)
         return rc < 0 ? failed(r, t, e) : refused(r, t, b);
+    if (g && b && judge_clocks(r) != 0)
+        return 0;
     if (!b || q->control[0])
         say(r, "passed", "");
     else if (!r->complete)
         say(r, "incomplete_evidence", r->throttled ? "no clean samples: the clock was held down" : "the wall clock ended the block early");
-    else if (q->whole && !methods_agree(&r->methods))
+    else if (!g && q->whole && !methods_agree(&r->methods))
         say(r, "incomplete_evidence", "two methods of timing disagree by more than 3%");
     else
         say(r, "passed", "");
@@ -182,6 +245,15 @@ static int begin_replay(const struct place *place, const struct request *q, stru
     return 0;
 }
 
+/* Whose code the child is to run. 0 or 1 (the reply says why not). */
+static int begin_guest(const struct request *q, struct replayed *p, struct reply *r, struct err *e)
+{
+    if (bundle_open(q->bundles, &q->bundle, q->work.operation, &p->arena, &p->bundle, e) == 0)
+        return 0;
+    say(r, "runtime_error", e->text);
+    return 1;
+}
+
 static int begin(const struct place *place, const struct request *q, struct control_state **control, struct implementation *by, struct reply *r,
     struct err *e)
 {
@@ -195,37 +267,86 @@ static int begin(const struct place *place, const struct request *q, struct cont
         say(r, "runtime_error", reason);
         return 1;
     }
-    if (q->control[0] && control_begin(q->control, place, control, by, e) != 0) {
+    if (q->control[0] && !q->child[0] && control_begin(q->control, place, control, by, e) != 0) {
         say(r, "policy_violation", "no such control");
         return 1;
     }
     return 0;
 }
 
-int measure_block(const struct place *place, struct bench *b, struct nvml *nvml, const struct request *q, const struct tolerances *tolerances,
-    struct reply *r, struct err *e)
+/* ---- a child in place of the kernel ---- */
+
+/* The child of a request: the one that is there, or a new one. What has been dishonest never runs upstream's code. */
+static struct child *child_for(struct measurer *m, const struct request *q, struct err *e)
+{
+    if (m->child && (child_state(m->child) != CHILD_ALIVE || (m->dishonest && !q->control[0]))) {
+        child_end(m->child);
+        m->child = NULL;
+    }
+    if (!m->child)
+        m->child = child_start(q->child, child_seconds, e);
+    m->dishonest = q->control[0];
+    return m->child;
+}
+
+/* What became of the child is what became of the block. */
+static void say_guest(struct reply *r, const struct measurer *m, const struct err *why)
+{
+    bool timeout = m->child && child_state(m->child) == CHILD_TIMEOUT, memory = !timeout && why->code == ERR_TEMP;
+    r->timed = false;
+    r->samples = 0;
+    say(r, timeout ? "timeout" : memory ? "resource_exceeded" : "runtime_error", why->text);
+}
+
+/* The files that the child found before it ran any are those that the bundle was made with. */
+static bool same_files(const struct child *child, const struct bundle *b, struct err *e)
+{
+    const char *files = json_string_value(json_object_get(child_hello(child), "files"));
+    struct digest d;
+    if (files && digest_parse(files, strlen(files), &d) && digest_cmp(&d, &b->files) == 0)
+        return true;
+    err_set(e, ERR_UNAVAILABLE, "the child has other files of liger-kernel than its bundle was captured with");
+    return false;
+}
+
+static int run_guest(struct measurer *m, struct trial *t, const struct bundle *b, const struct request *q, struct reply *r, struct err *e)
+{
+    struct child *child = child_for(m, q, e);
+    bool fit = child && (q->control[0] || same_files(child, b, e));
+    struct guest *g = fit ? guest_open(child, q->control[0] ? "" : b->provider, q->control, t, e) : NULL;
+    if (!g) {
+        say_guest(r, m, e);
+        return 0;
+    }
+    t->by = guest_implementation(g);
+    int rc = run(m, t, g, q, r, e);
+    if (guest_error(g)->code != ERR_NONE) {
+        say_guest(r, m, guest_error(g));
+        rc = 0;
+    }
+    guest_close(g);
+    return rc;
+}
+
+/* ---- a block ---- */
+
+static int run_block(struct measurer *m, const struct request *q, const struct tolerance by_tensor[], struct reply *r, struct err *e)
 {
     struct control_state *control = NULL;
     struct replayed replayed = { 0 };
     struct implementation by;
     struct trial t = { 0 };
-    struct tolerance by_tensor[KI_MAX_TENSORS];
+    const struct place *place = q->child[0] ? place_shared(m->place) : m->place;
     size_t memory = q->memory_bytes > 0 ? (size_t)q->memory_bytes : SIZE_MAX / 4;
-    r->methods = (struct bench_methods){ NAN, NAN, 0 };
-    r->tensor_bytes = (int64_t)tensors_size_bytes(&q->work, KI_BIT(q->pass));
-    if (tolerances_of(tolerances, &q->work, q->bundles[0] != 0, by_tensor, e) != 0)
-        return failed(r, &t, e);
-    if (!b && r->tensor_bytes > CPU_BYTES_MAX) {
-        say(r, "resource_exceeded", "too large for the CPU device");
-        return 0;
-    }
     if (begin(place, q, &control, &by, r, e) != 0)
         return 0;
-    int rc = q->bundles[0] ? begin_replay(place, q, &replayed, &by, r, e) : 0;
+    int rc = 0;
+    if (q->bundles[0])
+        rc = q->child[0] ? begin_guest(q, &replayed, r, e) : begin_replay(place, q, &replayed, &by, r, e);
     if (rc == 0) {
         rc = trial_init(&t, place, &q->work, q->pass, by, by_tensor, q->seed, memory, e);
         t.host_delay_us = q->host_delay_us;
-        rc = rc != 0 ? failed(r, &t, e) : run(b, nvml, &t, q, r, e);
+        rc = rc != 0 ? failed(r, &t, e) : q->child[0] ? run_guest(m, &t, &replayed.bundle, q, r, e) : run(m, &t, NULL, q, r, e);
     }
     control_end(control);
     upstream_close(replayed.upstream);
@@ -233,4 +354,19 @@ int measure_block(const struct place *place, struct bench *b, struct nvml *nvml,
     if (t.place)
         trial_fini(&t);
     return rc < 0 ? -1 : 0;
+}
+
+int measure_block(struct measurer *m, const struct request *q, struct reply *r, struct err *e)
+{
+    struct tolerance by_tensor[KI_MAX_TENSORS];
+    struct trial none = { 0 };
+    r->methods = (struct bench_methods){ NAN, NAN, 0 };
+    r->tensor_bytes = (int64_t)tensors_size_bytes(&q->work, KI_BIT(q->pass));
+    if (tolerances_of(m->tolerances, &q->work, q->bundles[0] != 0, by_tensor, e) != 0)
+        return failed(r, &none, e);
+    if (!m->bench && r->tensor_bytes > CPU_BYTES_MAX) {
+        say(r, "resource_exceeded", "too large for the CPU device");
+        return 0;
+    }
+    return run_block(m, q, by_tensor, r, e);
 }

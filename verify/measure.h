@@ -3,13 +3,22 @@
 #ifndef KI_VERIFY_MEASURE_H
 #define KI_VERIFY_MEASURE_H
 
+#include "verify/child.h"
 #include "verify/tolerance.h"
 #include "verify/wire.h"
 
-/* Fills the status, text and block part of `reply`; its ns and cycles must have room for WIRE_SAMPLES_MAX. `bench` NULL: no clock, the
- * calls are only checked. -1 (with the error) when the process had better end, because its device is not to be trusted any
- * more; the reply holds a status then too. */
-int measure_block(const struct place *, struct bench *, struct nvml *, const struct request *, const struct tolerances *, struct reply *,
-    struct err *);
+/* What a measured process measures with, from block to block. */
+struct measurer {
+    const struct place *place;
+    struct bench *bench;                 /* NULL: no clock, calls are only checked */
+    struct nvml *nvml;                   /* may be NULL */
+    const struct tolerances *tolerances;
+    struct child *child;                 /* the one that runs upstream's code; NULL until a request needs it. Whoever owns this ends it. */
+    bool dishonest;                      /* it has played a control: upstream's code gets another one */
+};
+
+/* Fills the status, text and block part of `reply`; its ns and cycles must have room for WIRE_SAMPLES_MAX. -1 (with the error) when the
+ * process had better end, because its device is not to be trusted any more; the reply holds a status then too. */
+int measure_block(struct measurer *, const struct request *, struct reply *, struct err *);
 
 #endif

@@ -31,10 +31,17 @@ struct error_sums {
 enum { POISON_PATTERN = 0x5a5a5a5a };
 static const uint32_t poison_nan = 0xffffffffu; /* NaN in every float type */
 
+/* Where another process finds an allocation of a place: CUDA's own bytes; for the host a name under /dev/shm. */
+struct place_share {
+    unsigned char handle[64];
+    int64_t offset; /* of the allocation in what the handle opens */
+};
+
 struct place {
     const char *name;
     int (*alloc)(void **out, size_t size_bytes); /* 256-byte aligned; *out NULL when memory is short */
     void (*release)(void *);
+    int (*share)(void *allocation, struct place_share *out); /* NULL: not to be shared */
     const char *(*text)(int error);
     bool (*is_memory)(int error); /* the error says that memory ran out */
 
@@ -68,6 +75,9 @@ struct place {
 
 extern const struct place place_host;
 extern const struct place place_cuda __attribute__((weak));
+
+/* The same place with memory that share() can give to another process. */
+const struct place *place_shared(const struct place *);
 
 /* By name: "cpu" or "cuda"; NULL if unknown or not built in. */
 const struct place *place_find(const char *name);

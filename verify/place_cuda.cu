@@ -164,15 +164,28 @@ __global__ void convert_elements(const __grid_constant__ ki_tensor to, const __g
         ki_put(&to, i, ki_get(&from, i));
 }
 
+/* An allocation is the whole of what the driver maps, so that a handle to it shows nothing else. */
+constexpr size_t own_block = (size_t)2 << 20;
+
 int cuda_alloc(void **out, size_t size_bytes)
 {
-    cudaError_t rc = cudaMalloc(out, size_bytes ? size_bytes : 256);
+    cudaError_t rc = cudaMalloc(out, size_bytes < own_block ? own_block : (size_bytes + own_block - 1) / own_block * own_block);
     if (rc != cudaSuccess)
         *out = NULL;
     if (rc == cudaErrorMemoryAllocation) {
         cudaGetLastError(); /* not sticky: the next call may succeed */
         return 0;
     }
+    return (int)rc;
+}
+
+int cuda_share(void *at, struct place_share *out)
+{
+    cudaIpcMemHandle_t handle;
+    static_assert(sizeof handle == sizeof out->handle);
+    cudaError_t rc = cudaIpcGetMemHandle(&handle, at);
+    memcpy(out->handle, &handle, sizeof handle);
+    out->offset = 0;
     return (int)rc;
 }
 
@@ -295,6 +308,7 @@ extern "C" const struct place place_cuda = {
     .name = "cuda",
     .alloc = cuda_alloc,
     .release = cuda_release,
+    .share = cuda_share,
     .text = cuda_text,
     .is_memory = cuda_is_memory,
     .fill = cuda_fill,

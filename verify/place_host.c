@@ -1,6 +1,10 @@
 #include "verify/place.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "verify/errors.h"
 
@@ -9,6 +13,54 @@ enum { HOST_OK, HOST_ARGUMENT };
 static int host_alloc(void **out, size_t size_bytes)
 {
     *out = aligned_alloc(256, (size_bytes + 255) / 256 * 256);
+    return HOST_OK;
+}
+
+/* Shared memory begins with a page that says what it is, and has a name in /dev/shm as long as it lives. */
+enum { SHARED_HEAD = 4096 };
+struct shared_head {
+    size_t size_bytes;
+    char name[48];
+};
+
+static struct shared_head *head_of(void *at)
+{
+    return (struct shared_head *)(void *)((char *)at - SHARED_HEAD);
+}
+
+static int shared_alloc(void **out, size_t size_bytes)
+{
+    static unsigned count;
+    struct shared_head head = { .size_bytes = size_bytes + SHARED_HEAD };
+    snprintf(head.name, sizeof head.name, "/ki-%d-%u", (int)getpid(), count++);
+    *out = NULL;
+    int fd = shm_open(head.name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0)
+        return HOST_OK;
+    char *base = ftruncate(fd, (off_t)head.size_bytes) == 0 ? mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (base == MAP_FAILED) {
+        shm_unlink(head.name);
+        return HOST_OK;
+    }
+    *out = base + SHARED_HEAD;
+    *head_of(*out) = head;
+    return HOST_OK;
+}
+
+static void shared_release(void *at)
+{
+    if (!at)
+        return;
+    struct shared_head head = *head_of(at);
+    shm_unlink(head.name);
+    munmap(head_of(at), head.size_bytes);
+}
+
+static int shared_share(void *at, struct place_share *out)
+{
+    *out = (struct place_share){ .offset = SHARED_HEAD };
+    memcpy(out->handle, head_of(at)->name, sizeof head_of(at)->name);
     return HOST_OK;
 }
 
@@ -183,6 +235,18 @@ const struct place place_host = {
     .launch = host_launch,
     .reference = host_reference,
 };
+
+const struct place *place_shared(const struct place *p)
+{
+    static struct place host; /* the host's, in memory that can be shared */
+    if (p != &place_host)
+        return p;
+    host = place_host;
+    host.alloc = shared_alloc;
+    host.release = shared_release;
+    host.share = shared_share;
+    return &host;
+}
 
 const struct place *place_find(const char *name)
 {

@@ -11,21 +11,25 @@
 
 enum { JOBS_MAX = 100000, FILE_MAX_BYTES = 1 << 30 };
 
-/* What a job of runner upstream is replayed from. */
-static int find_bundle(const char *folder, struct job *j, struct arena *a, struct err *e)
+/* What a job of runner upstream is replayed from, or what its child is held to. */
+static int find_bundle(const struct run *r, struct job *j, struct arena *a, struct err *e)
 {
     struct bundle_key key = { j->kernel, j->provider, j->commit, j->version, j->pass, j->workload };
-    if (!folder)
-        return err_set(e, ERR_UNAVAILABLE, "%s: replaying upstream's code needs --bundles DIR (verify/capture.py writes them)", j->external_id);
+    if (!r->bundles)
+        return err_set(e, ERR_UNAVAILABLE, "%s: running upstream's code needs --bundles DIR (verify/capture.py writes them)", j->external_id);
     struct bundle *b = arena_alloc(a, sizeof *b);
-    if (bundle_find(folder, &key, j->work.operation, a, b, e) != 0)
+    if (bundle_find(r->bundles, &key, j->work.operation, a, b, e) != 0)
         return -1;
     const char *unfit = bundle_unfit(b, &j->work, j->pass);
     j->bundle = b;
-    return unfit ? err_set(e, ERR_UNAVAILABLE, "%s: its bundle cannot be replayed: %s%s%s", j->external_id, unfit, b->foreign[0] ? ", first " : "", b->foreign) : 0;
+    j->by_child = r->child && (unfit || r->only_child);
+    if (!unfit || j->by_child)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "%s: its bundle cannot be replayed: %s%s%s; --child verify/child.py runs it", j->external_id, unfit,
+        b->foreign[0] ? ", first " : "", b->foreign);
 }
 
-struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a, int *n, int *skipped, struct err *e)
+struct job *run_read_jobs(const char *path, const struct run *r, struct arena *a, int *n, int *skipped, struct err *e)
 {
     struct buf text = { 0 };
     struct job *jobs = NULL;
@@ -41,7 +45,7 @@ struct job *run_read_jobs(const char *path, const char *bundles, struct arena *a
         if (end == at)
             continue;
         if (job_read((struct slice){ at, (size_t)(end - at) }, path, line, a, &jobs[*n], &own) == 0
-            && (jobs[*n].native || find_bundle(bundles, &jobs[*n], a, &own) == 0))
+            && (jobs[*n].native || find_bundle(r, &jobs[*n], a, &own) == 0))
             (*n)++;
         else {
             log_failure(&own);
@@ -106,7 +110,8 @@ int run_batch(const struct run *o, const struct job *jobs, int n, struct err *e)
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     self[len > 0 ? len : 0] = 0;
-    struct batch_options options = { o->device, o->config, o->bundles, o->worker ? o->worker : self, o->rounds, o->host_delay_us, progress, NULL };
+    struct batch_options options = { .device = o->device, .config = o->config, .bundles = o->bundles, .child = o->child, .worker = o->worker ? o->worker : self,
+        .rounds = o->rounds, .budget_seconds = o->batch_seconds, .host_delay_us = o->host_delay_us, .progress = progress };
     int rc = batch_run(&b, &options, jobs, n, e);
     if (rc == 0)
         rc = environment_of(&b, e);

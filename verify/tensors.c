@@ -139,10 +139,10 @@ int tensors_draw(const struct tensors *t, uint64_t seed, void *stream, struct er
     return 0;
 }
 
-int tensors_redraw(const struct tensors *t, uint64_t seed, void *stream, struct err *e)
+static int redraw(const struct tensors *t, bool upstream_only, uint64_t seed, void *stream, struct err *e)
 {
     for (int i = 0; i < t->total; i++) {
-        if (!is_drawn(t, i))
+        if (!is_drawn(t, i) || (upstream_only && t->work.operation->tensor[i].role != KI_UPSTREAM))
             continue;
         struct draw d = draw_of(t, i, seed);
         int64_t unit = draw_is_softmax(&d) ? d.columns : 1, units = t->tensor[i].count / unit;
@@ -150,6 +150,27 @@ int tensors_redraw(const struct tensors *t, uint64_t seed, void *stream, struct 
         if (tensors_error(t->place, t->place->draw(&t->tensor[i], &d, first * unit, n * unit, stream), "drawing inputs", e) != 0)
             return -1;
     }
+    return 0;
+}
+
+int tensors_redraw(const struct tensors *t, uint64_t seed, void *stream, struct err *e)
+{
+    return redraw(t, false, seed, stream, e);
+}
+
+int tensors_renew(const struct tensors *t, enum ki_pass pass, uint64_t seed, void *stream, struct err *e)
+{
+    return redraw(t, pass == KI_BACKWARD, seed, stream, e);
+}
+
+int tensors_share(const struct tensors *t, int tensor, struct place_share *out, struct err *e)
+{
+    void *allocation = (char *)t->tensor[tensor].data - TENSORS_GUARD_BYTES;
+    if (!t->place->share)
+        return err_set(e, ERR_UNAVAILABLE, "memory of the %s device cannot be shared with another process", t->place->name);
+    if (tensors_error(t->place, t->place->share(allocation, out), "sharing a tensor", e) != 0)
+        return -1;
+    out->offset += TENSORS_GUARD_BYTES;
     return 0;
 }
 

@@ -39,6 +39,11 @@ int tensors_draw(const struct tensors *, uint64_t seed, void *stream, struct err
 /* Draw again a part of each input and upstream gradient: about 1/64 of its elements, at a place that `seed` chooses. */
 int tensors_redraw(const struct tensors *, uint64_t seed, void *stream, struct err *);
 
+/* The same of what the call of a pass is the first to see: for a backward pass the upstream gradients, as forward has used the rest. */
+int tensors_renew(const struct tensors *, enum ki_pass, uint64_t seed, void *stream, struct err *);
+/* How another process finds a tensor: its allocation, and the offset of its data in it. */
+int tensors_share(const struct tensors *, int tensor, struct place_share *, struct err *);
+
 /* The call of a pass; data of tensors it does not use is NULL. */
 void tensors_call(const struct tensors *, enum ki_pass, void *stream, struct ki_call *);
 

@@ -111,6 +111,13 @@ int trial_prepare(void *state, void *stream, uint64_t sample)
     return t->by.before ? t->by.before(t->by.state, &call) : 0;
 }
 
+int trial_renew(void *state, void *stream, uint64_t sample)
+{
+    struct trial *t = state;
+    struct err e = { 0 };
+    return tensors_renew(&t->set[t->current], t->pass, draw_bits(t->seed + 2, sample), stream, &e) != 0 ? broken(t, &e) : 0;
+}
+
 int trial_enqueue(void *state, void *stream)
 {
     struct trial *t = state;

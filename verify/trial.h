@@ -48,6 +48,8 @@ void trial_choose(struct trial *, int count, uint64_t first, int64_t n);
 /* The callbacks of a bench_call, with the trial as state. accept() gives 1 when a call is refused: result says why. */
 int trial_prepare(void *trial, void *stream, uint64_t sample);
 int trial_enqueue(void *trial, void *stream);
+/* Between the two, for a call that is queued and held: news that it cannot have computed with. */
+int trial_renew(void *trial, void *stream, uint64_t sample);
 int trial_after(void *trial, void *stream, uint64_t sample);
 int trial_accept(void *trial, uint64_t sample);
 /* For bench_held: while held, all outputs must still be poison; when idle, they must be what they were at the end event. */

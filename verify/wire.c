@@ -76,9 +76,10 @@ void wire_put_request(const struct request *r, struct buf *out)
     if (r->bundles[0])
         digest_text(&r->bundle, bundle);
     if (r->ask == ASK_BLOCK)
-        json_object_update_new(o, json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:b,s:b,s:s,s:s,s:s}", "case", put_case(&r->work), "pass", ki_pass_name(r->pass),
+        json_object_update_new(o, json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:b,s:b,s:s,s:s,s:s,s:s}", "case", put_case(&r->work), "pass", ki_pass_name(r->pass),
             "seed", (json_int_t)r->seed, "memory_bytes", (json_int_t)r->memory_bytes, "source_budget_ms", r->source_budget_ms,
-            "host_delay_us", r->host_delay_us, "first", r->first, "whole", r->whole, "control", r->control, "bundles", r->bundles, "bundle", bundle));
+            "host_delay_us", r->host_delay_us, "first", r->first, "whole", r->whole, "control", r->control, "bundles", r->bundles, "bundle", bundle,
+            "child", r->child));
     put_line(o, out);
 }
 
@@ -87,6 +88,7 @@ static int read_block_request(json_t *o, struct request *r, struct err *e)
     const char *pass = json_string_value(json_object_get(o, "pass"));
     const char *bundle = json_text_of(o, "bundle");
     if (!pass || ki_pass_find(pass) < 0 || !copy_text(o, "control", r->control, sizeof r->control) || !copy_text(o, "bundles", r->bundles, sizeof r->bundles)
+        || !copy_text(o, "child", r->child, sizeof r->child)
         || (r->bundles[0] && !digest_parse(bundle, strlen(bundle), &r->bundle)))
         return err_set(e, ERR_DATA, "request: no pass, control or bundle");
     r->pass = (enum ki_pass)ki_pass_find(pass);

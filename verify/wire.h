@@ -32,6 +32,7 @@ struct request {
     char control[32];         /* a dishonest implementation in place of the kernel; "" for the kernel */
     char bundles[1024];       /* folder of bundles; "" for the kernel */
     struct digest bundle;     /* with a folder: which one is replayed in place of the kernel */
+    char child[1024];         /* program that runs the bundle's code, or the control, in a sealed process; "" to replay */
 };
 
 /* Readings of calls whose results are known (verify/sentinel.h); NAN where there is none. */

@@ -12,10 +12,7 @@
 #include "verify/sentinel.h"
 
 struct worker {
-    const struct place *place;
-    struct bench *bench; /* NULL on the CPU device */
-    struct nvml *nvml;
-    struct tolerances *tolerances;
+    struct measurer m;
     double *ns, *cycles;
 };
 
@@ -27,7 +24,7 @@ static void say(struct reply *r, const char *status, const char *text)
 
 static int answer_device(const struct worker *w, struct reply *r, struct err *e)
 {
-    if (strcmp(w->place->name, "cuda") != 0 || !device_cuda_read) {
+    if (strcmp(w->m.place->name, "cuda") != 0 || !device_cuda_read) {
         say(r, "runtime_error", "the device is not a GPU");
         return 0;
     }
@@ -42,13 +39,13 @@ static int answer_device(const struct worker *w, struct reply *r, struct err *e)
 static int open_bench(struct worker *w, struct reply *r, struct err *e)
 {
     struct device_cuda d;
-    if (w->bench || strcmp(w->place->name, "cuda") != 0)
+    if (w->m.bench || strcmp(w->m.place->name, "cuda") != 0)
         return 0;
     if (device_cuda_read(&d, e) == 0) {
-        w->nvml = nvml_open(d.pci_bus);
-        w->bench = bench_open(w->nvml ? nvml_throttle : NULL, w->nvml, e);
+        w->m.nvml = nvml_open(d.pci_bus);
+        w->m.bench = bench_open(w->m.nvml ? nvml_throttle : NULL, w->m.nvml, e);
     }
-    if (w->bench)
+    if (w->m.bench)
         return 0;
     say(r, e->code == ERR_TEMP ? "resource_exceeded" : "runtime_error", e->text);
     return -1;
@@ -57,11 +54,11 @@ static int open_bench(struct worker *w, struct reply *r, struct err *e)
 static int answer_sentinels(const struct worker *w, struct reply *r, double stretch, struct err *e)
 {
     r->sentinels = (struct sentinels){ .empty_ns = NAN, .copy_gbps = NAN, .matmul_tflops = NAN, .slope = NAN };
-    if (!w->bench) {
+    if (!w->m.bench) {
         say(r, "passed", "the CPU device times nothing");
         return 0;
     }
-    if (sentinels_read(w->bench, stretch, &r->sentinels, e) != 0) {
+    if (sentinels_read(w->m.bench, stretch, &r->sentinels, e) != 0) {
         say(r, "runtime_error", e->text);
         return -1;
     }
@@ -100,18 +97,18 @@ static int answer_forged(const struct worker *w, const struct request *q, struct
 
 static int answer_block(struct worker *w, const struct request *q, struct reply *r, struct err *e)
 {
-    const struct control *control = q->control[0] ? control_find(q->control) : NULL;
+    const struct control *control = q->control[0] && !q->child[0] ? control_find(q->control) : NULL;
     r->ns = w->ns;
     r->cycles = w->cycles;
     r->methods = (struct bench_methods){ NAN, NAN, 0 };
     r->half_width = NAN;
-    if (control && control->number == 6)
+    if (control && control->number == CONTROL_FORGED)
         return answer_forged(w, q, r);
     if (open_bench(w, r, e) != 0)
         return -1;
-    if (control && control->number == 5)
+    if (control && control->number == CONTROL_TIMER)
         return answer_wrong_timer(w, r, e);
-    return measure_block(w->place, w->bench, w->nvml, q, w->tolerances, r, e);
+    return measure_block(&w->m, q, r, e);
 }
 
 /* One request and its answer. 0 go on, 1 the device failed and the reply says so, -1 nobody can be answered. */
@@ -139,22 +136,24 @@ int worker_run(const char *device, const char *config, struct err *e)
     size_t room = 0;
     ssize_t n;
     int rc = 0;
-    struct worker w = { .place = place_find(device) };
-    if (!w.place)
+    struct worker w = { .m.place = place_find(device) };
+    struct tolerances *tolerances;
+    if (!w.m.place)
         return err_set(e, ERR_UNAVAILABLE, "no %s device in this program: built without nvcc", device);
     snprintf(path, sizeof path, "%s/tolerances.json", config);
-    w.tolerances = tolerances_load(path, e);
-    if (!w.tolerances)
+    w.m.tolerances = tolerances = tolerances_load(path, e);
+    if (!tolerances)
         return -1;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     w.ns = xcalloc(WIRE_SAMPLES_MAX, sizeof *w.ns);
     w.cycles = xcalloc(WIRE_SAMPLES_MAX, sizeof *w.cycles);
     while (rc == 0 && (n = getline(&line, &room, stdin)) > 0)
         rc = answer(&w, (struct slice){ line, (size_t)n }, e);
-    if (w.bench && rc == 0)
-        bench_close(w.bench); /* a failed device is not waited for */
-    nvml_close(w.nvml);
-    tolerances_free(w.tolerances);
+    if (w.m.bench && rc == 0)
+        bench_close(w.m.bench); /* a failed device is not waited for */
+    nvml_close(w.m.nvml);
+    child_end(w.m.child);
+    tolerances_free(tolerances);
     free(line);
     free(w.ns);
     free(w.cycles);

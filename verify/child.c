@@ -1,0 +1,330 @@
+#include "verify/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/json.h"
+#include "core/landlock.h"
+#include "core/process.h"
+#include "core/when.h"
+
+enum { LINE_MAX_BYTES = 1 << 20, WORDS_BYTES = 4096, WORDS_FD = 3, END_MS = 5000 };
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#else
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+struct child {
+    pid_t pid;
+    int to, from, words_fd;
+    struct child_words *words;
+    struct buf in;
+    enum child_end end;
+    json_t *hello;
+    char scratch[64];
+};
+
+/* ---- the seal, in the child before its program starts ---- */
+
+/* No sockets but local ones, also not by way of io_uring; no look into another process. */
+static int seal_calls(void)
+{
+    const unsigned refused[] = { SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_io_uring_setup, SYS_pidfd_getfd };
+    enum { N = sizeof refused / sizeof refused[0] };
+    struct sock_filter f[9 + N] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 0, N + 6), /* another ABI: refused */
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, N + 4, 0), /* x32 */
+    };
+    for (int i = 0; i < N; i++)
+        f[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], (unsigned char)(N - i + 3), 0);
+    f[4 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3);
+    f[5 + N] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
+    f[6 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
+    f[7 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    f[8 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = { 9 + N, f };
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static void lower(__rlimit_resource_t which, rlim_t most)
+{
+    struct rlimit r;
+    if (getrlimit(which, &r) == 0 && r.rlim_max > most) {
+        r.rlim_cur = r.rlim_max = most;
+        setrlimit(which, &r);
+    }
+}
+
+/* NULL, or the part that could not be had: then the child does not run at all. Without Landlock it does, and that is said. */
+static const char *seal(const char *scratch, struct err *e)
+{
+    const char *cache = getenv("TRITON_CACHE_DIR");
+    const char *const writes[] = { scratch, "/dev", "/proc/self", cache && *cache ? cache : scratch, NULL }; /* CUDA names its threads */
+    lower(RLIMIT_CORE, 0);
+    lower(RLIMIT_NOFILE, 4096);
+    lower(RLIMIT_FSIZE, (rlim_t)4 << 30);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return "no_new_privs";
+    if (landlock_enter(NULL, writes, true, e) != 0)
+        dprintf(2, "ki-verify: the child may write files anywhere: %s\n", e->text);
+    return seal_calls() != 0 ? "seccomp" : NULL;
+}
+
+static void set_environment(const char *scratch)
+{
+    static const char *const folders[] = { "HOME", "TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH" };
+    static const char *const gone[] = { "LD_PRELOAD", "LD_AUDIT", "PYTHONSTARTUP", "KI_KEY", "CUDA_INJECTION64_PATH" };
+    const char *home = getenv("HOME");
+    char base[4096];
+    snprintf(base, sizeof base, "%s/.local", home ? home : "");
+    setenv("PYTHONUSERBASE", base, 0); /* packages of the user's own are still found */
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        setenv(folders[i], scratch, 1);
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+        unsetenv(gone[i]);
+    setenv("TRITON_CACHE_DIR", scratch, 0);
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* a framework has thousands of kernels; calls before the timed ones load what is used */
+    setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+    setenv("HF_HUB_OFFLINE", "1", 1);
+}
+
+static void become(const struct child *c, const char *program, int in, int out, pid_t parent)
+{
+    struct err e = { 0 };
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    set_environment(c->scratch);
+    /* above the ones they go to, so that none is overwritten before it is moved */
+    int high_in = fcntl(in, F_DUPFD, 10), high_out = fcntl(out, F_DUPFD, 10), high_words = fcntl(c->words_fd, F_DUPFD, 10);
+    if (dup2(high_in, 0) < 0 || dup2(high_out, 1) < 0 || dup2(high_words, WORDS_FD) < 0)
+        _exit(1);
+    syscall(SYS_close_range, WORDS_FD + 1, ~0u, 0);
+    const char *part = seal(c->scratch, &e);
+    if (part) {
+        dprintf(1, "{\"error\":\"the process cannot be sealed: %s%s%.100s\"}\n", part, e.text[0] ? ": " : "", e.text);
+        _exit(1);
+    }
+    execlp(program, program, "serve", (char *)NULL);
+    dprintf(1, "{\"error\":\"cannot run it: %s\"}\n", strerror(errno));
+    _exit(1);
+}
+
+/* ---- talking ---- */
+
+/* The child is of no use any more. */
+static json_t *lost(struct child *c, enum child_end end, struct err *e)
+{
+    int status = 0;
+    c->end = end;
+    kill(-c->pid, SIGKILL);
+    for (int i = 0; i < END_MS / 10 && waitpid(c->pid, &status, WNOHANG) == 0; i++)
+        poll(NULL, 0, 10);
+    c->pid = 0;
+    if (end == CHILD_TIMEOUT)
+        err_set(e, ERR_TEMP, "the child gave no answer in time and was killed");
+    else if (end == CHILD_NONSENSE)
+        err_set(e, ERR_UNAVAILABLE, "the child said something that is no answer and was killed");
+    else if (WIFSIGNALED(status))
+        err_set(e, ERR_UNAVAILABLE, "the child was killed by signal %d", WTERMSIG(status));
+    else
+        err_set(e, ERR_UNAVAILABLE, "the child ended with exit code %d before it answered", WEXITSTATUS(status));
+    return NULL;
+}
+
+/* Reads until a whole line is there. */
+static enum child_end listen_line(struct child *c, int64_t until_ns)
+{
+    while (!c->in.len || !memchr(c->in.data, '\n', c->in.len)) {
+        struct pollfd p = { .fd = c->from, .events = POLLIN };
+        int64_t left = until_ns - when_monotonic_ns();
+        if (left <= 0)
+            return CHILD_TIMEOUT;
+        if (c->in.len > LINE_MAX_BYTES)
+            return CHILD_NONSENSE;
+        if (poll(&p, 1, (int)(left / 1000000) + 1) <= 0)
+            continue;
+        buf_reserve(&c->in, 1 << 16);
+        ssize_t n = read(c->from, c->in.data + c->in.len, 1 << 16);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return CHILD_DIED;
+        c->in.len += n > 0 ? (size_t)n : 0;
+    }
+    return CHILD_ALIVE;
+}
+
+static json_t *take_line(struct child *c)
+{
+    struct err ignored = { 0 };
+    char *end = memchr(c->in.data, '\n', c->in.len);
+    size_t n = (size_t)(end - c->in.data);
+    json_t *o = json_load_text(c->in.data, n, "child", &ignored);
+    memmove(c->in.data, end + 1, c->in.len - n - 1);
+    c->in.len -= n + 1;
+    return o;
+}
+
+static json_t *answer(struct child *c, int64_t until_ns, struct err *e)
+{
+    enum child_end heard = listen_line(c, until_ns);
+    if (heard != CHILD_ALIVE)
+        return lost(c, heard, e);
+    json_t *o = take_line(c);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return lost(c, CHILD_NONSENSE, e);
+    }
+    const char *error = json_string_value(json_object_get(o, "error"));
+    if (error) {
+        err_set(e, strcmp(error, "memory") == 0 ? ERR_TEMP : ERR_UNAVAILABLE, "%.220s", error);
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+json_t *child_ask(struct child *c, json_t *question, double seconds, struct err *e)
+{
+    struct buf line = { 0 };
+    struct err ignored = { 0 };
+    int64_t until_ns = when_monotonic_ns() + (int64_t)(seconds * 1e9);
+    if (c->end != CHILD_ALIVE) {
+        json_decref(question);
+        err_set(e, ERR_UNAVAILABLE, "the child is gone");
+        return NULL;
+    }
+    int rc = json_canonical(question, &line, &ignored);
+    json_decref(question);
+    buf_char(&line, '\n');
+    if (rc == 0)
+        rc = file_write_all(c->to, line.data, line.len, "child", &ignored);
+    buf_fini(&line);
+    return rc == 0 ? answer(c, until_ns, e) : lost(c, CHILD_DIED, e);
+}
+
+/* ---- its life ---- */
+
+static int open_parts(struct child *c, struct err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(c->scratch, sizeof c->scratch, "%.40s/ki-child-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(c->scratch)) {
+        err_errno(e, c->scratch, "cannot make");
+        c->scratch[0] = 0;
+        return -1;
+    }
+    c->words_fd = memfd_create("ki-words", MFD_CLOEXEC);
+    if (c->words_fd < 0 || ftruncate(c->words_fd, WORDS_BYTES) != 0)
+        return err_errno(e, "memfd", "cannot make");
+    c->words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, c->words_fd, 0);
+    if (c->words == MAP_FAILED) {
+        c->words = NULL;
+        return err_errno(e, "memfd", "cannot map");
+    }
+    return 0;
+}
+
+static int start(struct child *c, const char *program, struct err *e)
+{
+    int to[2], from[2];
+    pid_t parent = getpid();
+    if (process_pipe(to, e) != 0)
+        return -1;
+    if (process_pipe(from, e) != 0) {
+        close(to[0]);
+        close(to[1]);
+        return -1;
+    }
+    c->to = to[1];
+    c->from = from[0];
+    c->pid = fork();
+    if (c->pid == 0)
+        become(c, program, to[0], from[1], parent);
+    close(to[0]);
+    close(from[1]);
+    return c->pid > 0 ? 0 : err_errno(e, program, "cannot start");
+}
+
+struct child *child_start(const char *program, double seconds, struct err *e)
+{
+    struct child *c = xcalloc(1, sizeof *c);
+    struct err why = { 0 };
+    c->to = c->from = c->words_fd = -1;
+    signal(SIGPIPE, SIG_IGN);
+    if (open_parts(c, e) == 0 && start(c, program, e) == 0) {
+        c->hello = answer(c, when_monotonic_ns() + (int64_t)(seconds * 1e9), &why);
+        if (c->hello)
+            return c;
+        err_set(e, ERR_UNAVAILABLE, "%.100s: %.150s", program, why.text);
+    }
+    child_end(c);
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at)
+{
+    (void)s;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void child_end(struct child *c)
+{
+    struct err ignored = { 0 };
+    if (!c)
+        return;
+    if (c->pid > 0)
+        lost(c, CHILD_DIED, &ignored);
+    if (c->to >= 0)
+        close(c->to);
+    if (c->from >= 0)
+        close(c->from);
+    if (c->words)
+        munmap(c->words, WORDS_BYTES);
+    if (c->words_fd >= 0)
+        close(c->words_fd);
+    if (c->scratch[0])
+        nftw(c->scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    json_decref(c->hello);
+    buf_fini(&c->in);
+    free(c);
+}
+
+enum child_end child_state(const struct child *c)
+{
+    return c->end;
+}
+
+volatile struct child_words *child_words(const struct child *c)
+{
+    return c->words;
+}
+
+const json_t *child_hello(const struct child *c)
+{
+    return c->hello;
+}
