@@ -66,8 +66,8 @@ is "$rc $(grep -c "runtime_error .*upstream's kernels need a GPU" "$D/out")" '0 
 
 cp -r config "$D/h200"
 cp fixtures/verify/verified/signers.json "$D/h200/"
-verify replay fixtures/verify/verified/evidence-h200.jsonl --config "$D/h200"
-is "$rc $(grep -c ' confirmed .*from its samples; signature good$' "$D/out")" '0 13' 'verdicts that made records verified, on an H200, are recomputed from their samples'
+verify replay fixtures/verify/verified/evidence-h200.jsonl fixtures/verify/verified/evidence-h200-child.jsonl --config "$D/h200"
+is "$rc $(grep -c ' confirmed .*from its samples; signature good$' "$D/out")" '0 35' 'verdicts that made records verified, on an H200, are recomputed from their samples'
 
 # --- what goes wrong ---------------------------------------------------------------------------------------------------------------
 verify run fixtures/verify/hostile.jsonl --out "$D/h" --key "$KEY" --device cpu --config "$D/config" --quiet

@@ -259,7 +259,7 @@ static int put_records(struct making *m, json_t *list, struct err *e)
     if (native ? manifest_project(a, &project, e) != 0 || manifest_implementation(m->job, a, &implementation, e) != 0
                : manifest_upstream(m->job, &m->batch->hardware, m->input.same_code, a, &implementation, e) != 0)
         return -1;
-    if (manifest_protocol(m->job->pass, a, &protocol, e) != 0)
+    if (manifest_protocol(m->job->pass, m->job->by_child, a, &protocol, e) != 0)
         return -1;
     struct manifest_run spec = {
         .job = m->job, .implementation = implementation.digest, .protocol = protocol.digest, .environment = m->batch->environment.digest,

@@ -16,8 +16,8 @@ int manifest_implementation(const struct job *, struct arena *, struct object *o
 /* Upstream's code as it was replayed: what the record's implementation states, and beside it release and commit as far as they are known, and
  * what it was compiled for. `same_code`: the installed files are shown to be those of the commit or release that the record names. */
 int manifest_upstream(const struct job *, const struct hardware *, bool same_code, struct arena *, struct object *out, struct err *);
-/* The controlled protocol for a pass: method and constants, no tool version. */
-int manifest_protocol(enum ki_pass, struct arena *, struct object *out, struct err *);
+/* The controlled protocol for a pass, here or in a child: method and constants, no tool version. */
+int manifest_protocol(enum ki_pass, bool by_child, struct arena *, struct object *out, struct err *);
 /* What two boards of one product with equal software share: no serial number, clock or host in it. */
 int manifest_environment(const struct device_cuda *, const struct device_nvml *, const struct device_host *, const struct hardware *,
     struct arena *, struct object *out, struct err *);

@@ -19,7 +19,7 @@ static void check_job(const struct job *j, struct arena *a)
 	must(j->reported.median_ns > 0 && isfinite(j->reported.median_ns), "a job says what the record reports");
 	must(j->wall_seconds > 0 && j->memory_bytes >= 0, "a job has limits");
 	must(job_title(j, a)[0] != '\0', "a job has a title");
-	must(manifest_implementation(j, a, &o, &e) == 0 && manifest_protocol(j->pass, a, &o, &e) == 0, "a job has an implementation and a protocol");
+	must(manifest_implementation(j, a, &o, &e) == 0 && manifest_protocol(j->pass, j->by_child, a, &o, &e) == 0, "a job has an implementation and a protocol");
 }
 
 static json_t *usual(void)
