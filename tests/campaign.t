@@ -77,6 +77,14 @@ is "$rc" 64 'a shard that does not exist is a usage error'
 campaign --out "$D/x" --chunk 0
 is "$rc" 64 'so is a batch of no jobs'
 
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+	script -qec "$KI verify --campaign $D/jobs.jsonl --key $KEY --config $CONFIG --worker $D/worker --out $D/seen --chunk 6" /dev/null </dev/null 2>/dev/null | tr '\r' '\n' >"$D/seen.out"
+	is "$(grep -c 'block [0-9]* of 30' "$D/seen.out") $(grep -c 'block 30 of 30, about [0-9]* s left' "$D/seen.out")" '30 1' 'on a terminal a line says how far a batch is'
+else
+	skip 'on a terminal a line says how far a batch is' 'no pseudo terminal here'
+fi
+is "$(cat "$D/out" "$D/err" | grep -c 'block [0-9]* of')" 0 'and nowhere else'
+
 # --- order --------------------------------------------------------------------------------------------------------------------------
 "$KI" flag "$("$KI" list --store "$S" --kernel rms_norm --format tsv --columns digest,external_id | awk '/hidden8192/ && /liger/ { print $1 }')" --reason 'by hand' \
 	--store "$S" >"$D/out" 2>"$D/err"

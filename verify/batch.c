@@ -274,6 +274,8 @@ static void run_round(struct running *r, int round)
         run_controls(r);
     for (int i = 0; i < b->outcomes; i++) {
         struct outcome *o = &b->outcome[(i + round * b->outcomes / b->options.rounds) % b->outcomes];
+        if (b->options.step)
+            b->options.step(b->options.progress_state, round * b->outcomes + i, (b->timed ? b->options.rounds : 1) * b->outcomes);
         if (strcmp(o->status, "passed") == 0 && !is_late(r))
             run_case(r, o, round, round == 0 && i == 0);
         if (i % SENTINELS_EVERY == SENTINELS_EVERY - 1 && i + 1 < b->outcomes)

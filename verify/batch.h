@@ -24,6 +24,7 @@ struct batch_options {
     double budget_seconds;      /* no block begins later than that after the start; 0: no limit. A case without all its blocks is incomplete */
     double host_delay_us;       /* planted in every call; such a batch is void */
     void (*progress)(void *state, const char *line); /* may be NULL */
+    void (*step)(void *state, int blocks, int all);   /* before each block: how many are over; may be NULL */
     void *progress_state;
 };
 

@@ -130,7 +130,7 @@ static int load_keys(const struct options *o, struct sign_key *keys[RUN_KEYS_MAX
 static int begin_run(const struct options *o, struct arena *a, struct run *r, struct err *e)
 {
     *r = (struct run){ .device = o->device, .config = home_config(a, o->config, e), .out = o->out, .worker = o->worker, .bundles = o->bundles, .child = o->child, .only_child = o->only_child,
-        .rounds = o->rounds, .host_delay_us = o->host_delay_us };
+        .rounds = o->rounds, .host_delay_us = o->host_delay_us, .terminal = isatty(STDERR_FILENO) && !o->quiet };
     if (!r->config)
         return -1;
     if (o->operands != 1 || !o->out || o->rounds < 1 || o->rounds > VERDICT_BLOCKS_MAX)

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "core/when.h"
 #include "verify/evidence.h"
 #include "verify/manifest.h"
 
@@ -92,10 +93,34 @@ static int write_evidence(struct batch *b, const struct run *o, struct err *e)
     return file_commit(file, e);
 }
 
+/* What goes on, for whoever looks. */
+struct looking {
+    bool terminal;
+    int64_t begin_ns;
+};
+
+static void wipe(const struct looking *l)
+{
+    if (l->terminal)
+        fputs("\r\033[K", stderr);
+}
+
 static void progress(void *state, const char *line)
 {
-    (void)state;
+    wipe(state);
     log_info("%s", line);
+}
+
+static void step(void *state, int blocks, int all)
+{
+    const struct looking *l = state;
+    double spent = (double)(when_monotonic_ns() - l->begin_ns) * 1e-9;
+    if (!l->terminal)
+        return;
+    wipe(l);
+    fprintf(stderr, "block %d of %d", blocks + 1, all);
+    if (blocks)
+        fprintf(stderr, ", about %.0f s left", spent / blocks * (all - blocks));
 }
 
 static int environment_of(struct batch *b, struct err *e)
@@ -110,9 +135,11 @@ int run_batch(const struct run *o, const struct job *jobs, int n, struct err *e)
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     self[len > 0 ? len : 0] = 0;
+    struct looking looking = { o->terminal, when_monotonic_ns() };
     struct batch_options options = { .device = o->device, .config = o->config, .bundles = o->bundles, .child = o->child, .worker = o->worker ? o->worker : self,
-        .rounds = o->rounds, .budget_seconds = o->batch_seconds, .host_delay_us = o->host_delay_us, .progress = progress };
+        .rounds = o->rounds, .budget_seconds = o->batch_seconds, .host_delay_us = o->host_delay_us, .progress = progress, .step = step, .progress_state = &looking };
     int rc = batch_run(&b, &options, jobs, n, e);
+    wipe(&looking);
     if (rc == 0)
         rc = environment_of(&b, e);
     if (rc == 0)

@@ -11,6 +11,7 @@ struct run {
     const char *device, *config, *out, *worker, *bundles; /* worker NULL: this program; bundles NULL: no upstream jobs */
     const char *child;      /* program that runs upstream's code which cannot be replayed; NULL: such jobs are left out */
     bool only_child;        /* it also runs what could be replayed */
+    bool terminal;          /* standard error is one, and somebody looks: a line there says how far it is */
     int rounds, keys;
     double host_delay_us, batch_seconds; /* batch_seconds: as budget_seconds of a batch */
     struct sign_key *key[RUN_KEYS_MAX];
