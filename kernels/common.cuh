@@ -158,6 +158,16 @@ __device__ inline float block_max(float v, float *room)
     return warp_max(lane < warps ? room[lane] : -INFINITY);
 }
 
+/* 1 / sqrt(sum / count + eps), off by little more than its last rounding: a factor that a whole row shares must not bring an error of its
+ * own, which no average over the row's elements would hide. The mean is kept in two floats; one Newton step. Not for an infinite sum. */
+__device__ inline float inverse_root_mean(float sum, float count, float eps)
+{
+    float part = 1.0f / count, mean = sum * part, m = mean + eps;
+    float low = fmaf(fmaf(-mean, count, sum), part, mean - m + eps), r = rsqrtf(m), root = m * r;
+    float root_low = fmaf(low, r, fmaf(m, r, -root)), rest = fmaf(-root_low, r, fmaf(-root, r, 1.0f));
+    return fmaf(0.5f * r, rest, r);
+}
+
 /* An attribute of the current device. */
 inline int device_attribute(cudaDeviceAttr attribute)
 {

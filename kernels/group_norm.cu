@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(group_threads(VECS)) group_norm_groups(const _
         }
     }
     if (FORWARD)
-        rs = 1.0f / sqrtf(sum_of_warps(warp_sum(squares), room[3]) * part + a.eps);
+        rs = inverse_root_mean(sum_of_warps(warp_sum(squares), room[3]), (float)a.each * (float)a.hidden, a.eps);
     else
         __syncthreads();
     if constexpr (BACKWARD) {
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(256) group_norm_any(const __grid_constant__ ar
         squares[0] += centred * centred;
     }
     block_sum(squares, room[1]);
-    float rs = 1.0f / sqrtf(squares[0] / (float)count + a.eps);
+    float rs = inverse_root_mean(squares[0], (float)count, a.eps);
     for (int c = 0; BACKWARD && c < a.each; c++) {
         float sums[2] = { 0, 0 }, w = widen(a.weight[first + c]); /* dy, dy (x - mu) */
         for (int h = threadIdx.x; h < a.hidden; h += blockDim.x) {

@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slic
         mu = m.mean;
         squares[0] = m.squares;
     }
-    float rs = 1.0f / sqrtf(squares[0] / (float)a.hidden + a.eps);
+    float rs = inverse_root_mean(squares[0], (float)a.hidden, a.eps);
 #pragma unroll
     for (int v = 0; v < VECS; v++) {
         if (!s.has(v))
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(ring_threads, 1) layer_norm_rows(const __grid_
 #endif
         if constexpr (FORWARD) {
             mu = sums[0];
-            rs = 1.0f / sqrtf(sums[squares] * part + a.eps);
+            rs = inverse_root_mean(sums[squares], (float)a.hidden, a.eps);
             if (a.mean && rank == 0 && s.member == 0) {
                 a.mean[s.row] = mu;
                 a.rstd[s.row] = rs;
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(512) layer_norm_any(const __grid_constant__ ar
             sums[2] += centred * centred;
         }
         block_sum(sums, room[1]);
-        float rs = 1.0f / sqrtf(sums[2] / (float)a.hidden + a.eps);
+        float rs = inverse_root_mean(sums[2], (float)a.hidden, a.eps);
         float c1 = sums[1] * rs / (float)a.hidden, c2 = sums[0] / (float)a.hidden;
         if (FORWARD && a.mean && threadIdx.x == 0) {
             a.mean[row] = mu;

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(row_slice<T, THREADS, VECS>::threads, row_slic
     }
     row_sum<THREADS>(squares, room);
     slice_sum(squares, s, slots);
-    float r = 1.0f / sqrtf(squares[0] / (float)a.hidden + a.eps);
+    float r = inverse_root_mean(squares[0], (float)a.hidden, a.eps);
 #pragma unroll
     for (int v = 0; v < VECS; v++) {
         if (!s.has(v))
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(ring_threads, 1) rms_norm_rows(const __grid_co
             }
         }
 #endif
-        float r = 1.0f / sqrtf(sums[0] * part + a.eps), c = r * r * r * part * sums[1];
+        float r = inverse_root_mean(sums[0], (float)a.hidden, a.eps), c = r * r * r * part * sums[1];
 #pragma unroll
         for (int v = 0; v < VECS; v++) {
             pack<T> x = summed(v), dy = s.get(dy_at, v), ds = s.get(ds_at, v);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(512) rms_norm_any(const __grid_constant__ rms_
                 sums[1] += s * widen(a.dy[from + h]) * widen(a.weight[h]);
         }
         block_sum(sums, room[turn]);
-        float r = 1.0f / sqrtf(sums[0] / (float)a.hidden + a.eps), c = r * r * r / (float)a.hidden * sums[1];
+        float r = inverse_root_mean(sums[0], (float)a.hidden, a.eps), c = r * r * r / (float)a.hidden * sums[1];
         for (int h = threadIdx.x; h < a.hidden; h += blockDim.x) {
             float s = s_at(h), w = widen(a.weight[h]);
             if (FORWARD)
