@@ -68,26 +68,35 @@ template <typename T, bool ADJACENT> constexpr int rope_unit = ADJACENT ? pack<T
 
 /* RoPE: a' = a cos - sign b sin, b' = b cos + sign a sin for the pairs (a, b) of every head
  * q [seq, q_heads, D]   k [seq, k_heads, D], row-major   angles from two-float turns
- * grid (seq * blocks a position, parts)  block (128): a thread turns one unit, two 16-byte packs (those of both halves) or one
- * (adjacent). While they are on their way each thread makes OWN of its unit's angles and takes the others from the lanes that turn
- * the same pairs of other heads: no shared memory, no barrier. Needs packs to divide a half and, for OWN below the pairs of a unit,
- * a warp of whole heads
+ * grid (seq * blocks a position, parts)  block (128): a thread turns UNITS units, a block apart, each two 16-byte packs (those of both
+ * halves) or one (adjacent). While they are on their way each thread makes OWN of its unit's angles and takes the others from the lanes
+ * that turn the same pairs of other heads: no shared memory, no barrier. Needs packs to divide a half; for OWN below the pairs of a unit,
+ * a warp of whole heads; for more than one unit, a block of whole heads, so that all of a thread's units have the same angles
  * bytes 4 seq (q_heads + k_heads) D s for one part      2048 x 8192, 32 + 8 heads, bf16: 83.9 MB in 24.9 us, 3.37 TB/s */
-template <typename T, bool ADJACENT, int OWN>
-__global__ void __launch_bounds__(rope_threads, 10) rope_rotate(const __grid_constant__ rope_args<T> a)
+template <typename T, bool ADJACENT, int OWN, int UNITS>
+__global__ void __launch_bounds__(rope_threads, UNITS > 1 ? 8 : 10) rope_rotate(const __grid_constant__ rope_args<T> a)
 {
     constexpr int size = pack<T>::size, packs = ADJACENT ? 1 : 2, pairs = rope_unit<T, ADJACENT>;
     const rope_part<T> &part = a.part[blockIdx.y];
-    unsigned position = blockIdx.x / (unsigned)a.blocks, unit = (blockIdx.x - position * (unsigned)a.blocks) * rope_threads + threadIdx.x;
+    unsigned position = blockIdx.x / (unsigned)a.blocks;
+    unsigned unit = (blockIdx.x - position * (unsigned)a.blocks) * (rope_threads * UNITS) + threadIdx.x;
     unsigned a_head = (unsigned)(a.half / pairs), head = unit / a_head, at = unit - head * a_head;
-    bool query = head < (unsigned)a.q_heads, valid = head < (unsigned)(a.q_heads + a.k_heads);
-    unsigned own = query ? head : head - (unsigned)a.q_heads, heads = (unsigned)(query ? a.q_heads : a.k_heads);
-    int64_t offset = ((int64_t)position * heads + own) * (2 * a.half) + at * size;
-    const T *from = (query ? part.q : part.k) + offset;
-    pack<T> held[packs];
-    if (valid)
-        for (int p = 0; p < packs; p++)
-            held[p] = load_once(from + p * a.half);
+    unsigned heads_on = rope_threads / a_head; /* from one unit of a thread to the next */
+    pack<T> held[UNITS][packs];
+    bool query[UNITS], valid[UNITS];
+    int64_t offset[UNITS];
+#pragma unroll
+    for (int u = 0; u < UNITS; u++) {
+        unsigned of = head + (unsigned)u * heads_on;
+        query[u] = of < (unsigned)a.q_heads;
+        valid[u] = of < (unsigned)(a.q_heads + a.k_heads);
+        unsigned own = query[u] ? of : of - (unsigned)a.q_heads, heads = (unsigned)(query[u] ? a.q_heads : a.k_heads);
+        offset[u] = ((int64_t)position * heads + own) * (2 * a.half) + at * size;
+        const T *from = (query[u] ? part.q : part.k) + offset[u];
+        if (valid[u])
+            for (int p = 0; p < packs; p++)
+                held[u][p] = load_once(from + p * a.half);
+    }
 
     float high[OWN], low[OWN], c[pairs], s[pairs], cosine[OWN], sine[OWN];
     unsigned first = at * pairs + head % (pairs / OWN) * OWN; /* of the angles of this thread */
@@ -104,19 +113,22 @@ __global__ void __launch_bounds__(rope_threads, 10) rope_rotate(const __grid_con
         c[i] = OWN == pairs ? cosine[i % OWN] : __shfl_sync(0xffffffffu, cosine[i % OWN], (int)(at + a_head * (i / OWN)));
         s[i] = OWN == pairs ? sine[i % OWN] : __shfl_sync(0xffffffffu, sine[i % OWN], (int)(at + a_head * (i / OWN)));
     }
-    if (!valid)
-        return;
-    T *to = (query ? part.q_to : part.k_to) + offset;
-    unpacked<T> turned[packs];
 #pragma unroll
-    for (int i = 0; i < pairs; i++) {
-        int left = ADJACENT ? 2 * i : i, right = ADJACENT ? left + 1 : left, other = packs - 1;
-        float x = held[0][left], y = held[other][right];
-        turned[0].set(left, x * c[i] - y * s[i]);
-        turned[other].set(right, y * c[i] + x * s[i]);
+    for (int u = 0; u < UNITS; u++) {
+        if (!valid[u])
+            continue;
+        T *to = (query[u] ? part.q_to : part.k_to) + offset[u];
+        unpacked<T> turned[packs];
+#pragma unroll
+        for (int i = 0; i < pairs; i++) {
+            int left = ADJACENT ? 2 * i : i, right = ADJACENT ? left + 1 : left, other = packs - 1;
+            float x = held[u][0][left], y = held[u][other][right];
+            turned[0].set(left, x * c[i] - y * s[i]);
+            turned[other].set(right, y * c[i] + x * s[i]);
+        }
+        for (int p = 0; p < packs; p++)
+            store_once(to + p * a.half, turned[p]);
     }
-    for (int p = 0; p < packs; p++)
-        store_once(to + p * a.half, turned[p]);
 }
 
 /* As above for any even D up to 512, a pair a thread. grid (seq, parts)  block (256) */
@@ -165,10 +177,16 @@ inline cudaError_t rope_launch(rope_args<T> &a, int64_t seq, int parts, double t
         return cudaGetLastError();
     }
     int a_head = a.half / pairs, units = (a.q_heads + a.k_heads) * a_head;
-    a.blocks = (units + rope_threads - 1) / rope_threads;
-    grid.x *= (unsigned)a.blocks; /* below 2^31: a block takes 1 KB of q and k on the average, or a position has one */
     with_own_angles<pairs>(warp % a_head == 0 ? warp / a_head : 1, [&]<int OWN>() {
-        rope_rotate<T, ADJACENT, OWN><<<grid, rope_threads, 0, stream>>>(a);
+        auto start = [&]<int UNITS>() {
+            a.blocks = (units + rope_threads * UNITS - 1) / (rope_threads * UNITS);
+            grid.x *= (unsigned)a.blocks; /* below 2^31: a block takes 1 KB of q and k on the average, or a position has one */
+            rope_rotate<T, ADJACENT, OWN, UNITS><<<grid, rope_threads, 0, stream>>>(a);
+        };
+        if constexpr (ADJACENT && OWN == pairs)
+            if (rope_threads % a_head == 0)
+                return start.template operator()<2>(); /* half the angles */
+        start.template operator()<1>();
     });
     return cudaGetLastError();
 }
