@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu_cases.h"
+#include "verify/draw.h"
 #include "verify/tolerance.h"
 
 enum outcome_kind { NOT_RUN, PASSED, FAILED, REFUSED, TOO_LARGE, NO_GPU };
@@ -52,17 +53,58 @@ static int list_checks(const struct gpu_options *o, size_t n_cases)
     return n;
 }
 
+/* The largest share of an error budget that a tensor used. */
+static double share_used(const struct compare_tensor *t)
+{
+    double most = t->max_error > 0 ? t->max_error / t->max_allowed : 0;
+    return t->rms_error > 0 ? fmax(most, t->rms_error / t->rms_allowed) : most;
+}
+
 static double budget_used(const struct compare_result *r)
 {
     double most = 0;
-    for (int i = 0; i < r->tensors; i++) {
-        const struct compare_tensor *t = &r->tensor[i];
-        if (t->max_error > 0)
-            most = fmax(most, t->max_error / t->max_allowed);
-        if (t->rms_error > 0)
-            most = fmax(most, t->rms_error / t->rms_allowed);
-    }
+    for (int i = 0; i < r->tensors; i++)
+        most = fmax(most, share_used(&r->tensor[i]));
     return most;
+}
+
+/* Where few rows share a factor, the baseline's error, and so the bound, is a matter of luck: a result beyond it is held against it
+ * again over DRAWS draws together, this one among them, the largest of all errors against the largest bound, and RMS likewise. */
+enum { DRAWS = 16 };
+
+static int check_again(const struct gpu_check *k, struct tensors *t, const struct tolerance by_tensor[], uint64_t seed, struct compare_result *r,
+    struct err *e)
+{
+    struct compare_result all = *r, one;
+    for (int i = 0; i < all.tensors; i++) {
+        all.tensor[i].rms_error *= all.tensor[i].rms_error;
+        all.tensor[i].rms_allowed *= all.tensor[i].rms_allowed;
+    }
+    for (int draw = 1; draw < DRAWS; draw++) {
+        if (compare_pass(t, k->pass, compare_own(&place_cuda), by_tensor, draw_bits(seed, (uint64_t)draw), NULL, &one, e) != 0)
+            return -1;
+        if (one.status != COMPARE_PASSED && one.status != COMPARE_NUMERICAL) {
+            *r = one;
+            return 0;
+        }
+        for (int i = 0; i < all.tensors; i++) {
+            struct compare_tensor *to = &all.tensor[i];
+            to->nonfinite += one.tensor[i].nonfinite;
+            to->max_error = fmax(to->max_error, one.tensor[i].max_error);
+            to->max_allowed = fmax(to->max_allowed, one.tensor[i].max_allowed);
+            to->rms_error += one.tensor[i].rms_error * one.tensor[i].rms_error;
+            to->rms_allowed += one.tensor[i].rms_allowed * one.tensor[i].rms_allowed;
+        }
+    }
+    all.status = COMPARE_PASSED;
+    for (int i = 0; i < all.tensors; i++) {
+        all.tensor[i].rms_error = sqrt(all.tensor[i].rms_error);
+        all.tensor[i].rms_allowed = sqrt(all.tensor[i].rms_allowed);
+        if (all.tensor[i].nonfinite || share_used(&all.tensor[i]) > 1)
+            all.status = COMPARE_NUMERICAL;
+    }
+    *r = all;
+    return 0;
 }
 
 static void check_tensors(const struct gpu_check *k, const struct ki_case *work, const struct tolerances *tolerances, uint64_t seed,
@@ -82,12 +124,26 @@ static void check_tensors(const struct gpu_check *k, const struct ki_case *work,
         return;
     }
     int rc = compare_pass(&t, k->pass, compare_own(&place_cuda), by_tensor, seed, NULL, &r, &e);
+    bool again = rc == 0 && r.status == COMPARE_NUMERICAL;
+    if (again)
+        rc = check_again(k, &t, by_tensor, seed, &r, &e);
     out->kind = rc == 0 && r.status == COMPARE_PASSED ? PASSED : rc != 0 && e.code == ERR_TEMP ? TOO_LARGE : FAILED;
     out->last = (rc != 0 && e.code != ERR_TEMP) || r.status == COMPARE_RUNTIME;
     out->vacuous = rc == 0 && r.vacuous;
     out->used = rc == 0 ? budget_used(&r) : 0;
-    snprintf(out->text, sizeof out->text, "%.280s", rc != 0 ? e.text : r.text);
+    snprintf(out->text, sizeof out->text, "%s%.260s", again ? "again: " : "", rc != 0 ? e.text : r.text);
     tensors_fini(&t);
+}
+
+/* The seed of a check: of what it checks, so that it draws the same whatever else is chosen. */
+static uint64_t seed_of(const struct gpu_check *k, uint64_t seed)
+{
+    char name[256], shape[128];
+    snprintf(name, sizeof name, "%s %s %s %s", k->of->name, ki_pass_name(k->pass), ki_dtype_name(k->dtype),
+        gpu_shape(k->of, shape, sizeof shape));
+    for (const char *c = name; *c; c++)
+        seed = draw_mix(seed + (unsigned char)*c);
+    return seed;
 }
 
 static void check_one(int at, const struct gpu_options *o, const struct tolerances *tolerances, struct outcome *out)
@@ -105,7 +161,7 @@ static void check_one(int at, const struct gpu_options *o, const struct toleranc
     } else if (place_cuda.setup(&work, &reason) != 0) {
         snprintf(out->text, sizeof out->text, "setup: %s", reason);
     } else {
-        check_tensors(k, &work, tolerances, o->seed + (uint64_t)at, out);
+        check_tensors(k, &work, tolerances, seed_of(k, o->seed), out);
     }
     out->seconds = gpu_seconds() - from;
 }
