@@ -105,7 +105,7 @@ static int bench_check(const struct gpu_check *k, const struct gpu_options *o, s
     struct err e = { 0 };
     struct tensors t;
     struct timed timed = { .tensors = &t, .seed = o->seed };
-    struct bench_call c = { prepare, enqueue, NULL, NULL, &timed };
+    struct bench_call c = { .prepare = prepare, .enqueue = enqueue, .state = &timed };
     struct row row = { 0 };
     char shape[128];
     gpu_shape(k->of, shape, sizeof shape);
@@ -151,7 +151,7 @@ static int enqueue_spin(void *state, void *stream)
 
 static double median_of(struct bench *b, int (*enqueue_it)(void *, void *), void *state, int n, struct err *e)
 {
-    struct bench_call call = { NULL, enqueue_it, NULL, NULL, state };
+    struct bench_call call = { .enqueue = enqueue_it, .state = state };
     double ns[31] = { 0 };
     for (int i = 0; i < n; i++) {
         struct bench_sample s = { 0 };
