@@ -16,3 +16,24 @@ void text_put_printable(struct buf *out, const char *text, size_t len)
 			buf_char(out, (char)c);
 	}
 }
+
+void text_kebab(struct slice text, struct buf *out)
+{
+	size_t start = out->len;
+	bool dash = false;
+	for (size_t i = 0; i < text.len && out->len - start < 100; i++) {
+		char c = text.data[i];
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) {
+			dash = out->len > start;
+			continue;
+		}
+		if (dash)
+			buf_char(out, '-');
+		dash = false;
+		if (out->len - start < 100)
+			buf_char(out, c);
+	}
+	buf_add(out, "", 0);
+}

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 
 #define BENCH_REPOSITORY "https://github.com/linkedin/Liger-Kernel"
 
@@ -70,28 +71,13 @@ struct slice build_metadata(struct arena *a, const char *name, const char *title
 
 void build_kebab(struct slice text, struct buf *out)
 {
-	size_t start = out->len;
-	bool dash = false;
-	for (size_t i = 0; i < text.len && out->len - start < 100; i++) {
-		char c = text.data[i];
-		if (c >= 'A' && c <= 'Z')
-			c = (char)(c - 'A' + 'a');
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) {
-			dash = out->len > start;
-			continue;
-		}
-		if (dash)
-			buf_char(out, '-');
-		dash = false;
-		if (out->len - start < 100)
-			buf_char(out, c);
-	}
+	text_kebab(text, out);
 }
 
 static const char *kebab(struct arena *a, const char *text)
 {
 	struct buf out = {0};
-	build_kebab((struct slice){text, strlen(text)}, &out);
+	text_kebab(slice_of(text), &out);
 	struct slice kept = keep(a, &out);
 	buf_fini(&out);
 	return kept.data;
@@ -390,7 +376,7 @@ void build_case_key(const struct binding *b, bool with_model, struct buf *out)
 	buf_str(out, b->dtype);
 	if (with_model && b->model) {
 		buf_char(out, '-');
-		build_kebab((struct slice){b->model->name, strlen(b->model->name)}, out);
+		text_kebab(slice_of(b->model->name), out);
 	}
 }
 

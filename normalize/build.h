@@ -18,7 +18,7 @@ void build_workload(const struct binding *b, struct arena *a, struct object *out
 /* The size of one dimension of a tensor of the binding's operation. */
 int64_t build_dim(const struct binding *b, const struct dim *dim);
 
-/* Lowercase, every run of characters outside [a-z0-9] one `-`, none at the ends, at most 100 characters. Appends. */
+/* text_kebab of core/text.h. */
 void build_kebab(struct slice text, struct buf *out);
 /* `hidden4096-rows2048-bf16`; with the model's name behind where x is a model. Appends. */
 void build_case_key(const struct binding *b, bool with_model, struct buf *out);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "normalize/hash.h"
 
 enum { SLOTS_FIRST = 1 << 12, KEY_BYTES_MAX = 24 << 20 };
@@ -228,7 +229,7 @@ static void make_prefix(struct cases *t, struct known_case *k, const struct bind
 	struct buf prefix = {0};
 	bool memory = k->run.metric == METRIC_PEAK_MEMORY;
 	buf_printf(&prefix, "%s/%s%s/%s/", b->rule->segment, k->mode->name, memory ? "-memory" : "", k->provider->name);
-	build_kebab(slice_of(k->gpu->name), &prefix);
+	text_kebab(slice_of(k->gpu->name), &prefix);
 	buf_char(&prefix, '/');
 	build_case_key(b, true, &prefix);
 	buf_char(&prefix, '/');

@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "core/when.h"
 #include "normalize/csv.h"
 
@@ -152,7 +153,7 @@ static void make_id(struct buf *id, struct slice prefix, struct slice time)
 	buf_clear(id);
 	buf_add(id, prefix.data, prefix.len);
 	if (time.len != 19 || time.data[10] != ' ') {
-		build_kebab(time, id);
+		text_kebab(time, id);
 		return;
 	}
 	buf_add(id, time.data, time.len); /* `YYYY-MM-DD hh:mm:ss`, as when_parse has seen */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "store/known.h"
 
 static int begin(struct catalog *c, struct err *e)
@@ -408,30 +409,12 @@ int catalog_find_one(struct catalog *c, const char *text, uint32_t *run)
 	return rc;
 }
 
-void catalog_kebab(struct slice text, struct buf *out)
-{
-	size_t start = out->len;
-	bool gap = false;
-	for (size_t i = 0; i < text.len && out->len - start < 100; i++) {
-		char ch = text.data[i];
-		if (ch >= 'A' && ch <= 'Z')
-			ch = (char)(ch + 32);
-		bool plain = (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9');
-		if (plain && gap && out->len > start)
-			buf_char(out, '-');
-		gap = !plain;
-		if (plain && out->len - start < 100)
-			buf_char(out, ch);
-	}
-	buf_add(out, "", 0);
-}
-
 void catalog_run_name(struct slice external_id, struct buf *out)
 {
 	struct buf text = {0};
 	buf_str(&text, "liger-");
 	buf_add(&text, external_id.data, external_id.len);
 	buf_clear(out);
-	catalog_kebab((struct slice){text.data, text.len}, out);
+	text_kebab((struct slice){text.data, text.len}, out);
 	buf_fini(&text);
 }

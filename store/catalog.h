@@ -75,8 +75,7 @@ uint32_t *catalog_find(struct catalog *c, const char *text, size_t *count);
 /* The same when exactly one run is meant: ERR_NOTFOUND, or ERR_USAGE that lists the candidates. */
 int catalog_find_one(struct catalog *c, const char *text, uint32_t *run);
 
-/* kebab() of manifests.md section 3, cut to 100 characters, and the name of a run made of its external id. */
-void catalog_kebab(struct slice text, struct buf *out);
+/* Replaces `out` with the name of a run, made of its external id (manifests.md section 3). */
 void catalog_run_name(struct slice external_id, struct buf *out);
 
 #endif

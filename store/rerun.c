@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "core/sign.h"
+#include "core/text.h"
 #include "core/when.h"
 #include "store/entry.h"
 #include "store/flag.h"
@@ -235,7 +236,7 @@ static void rerun_case(const struct case_parts *subject, const json_t *evidence,
 	digest_at(spec, "implementationDigest", &parts.implementation);
 	digest_at(spec, "protocolDigest", &parts.protocol);
 	digest_at(spec, "environmentDigest", &parts.environment);
-	catalog_kebab(parts.gpu, &gpu);
+	text_kebab(parts.gpu, &gpu);
 	buf_add(&prefix, parts.benchmark.data, parts.benchmark.len);
 	buf_char(&prefix, '/');
 	buf_add(&prefix, parts.provider.data, parts.provider.len);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "core/when.h"
 #include "store/compare.h"
 #include "store/flag.h"
@@ -83,7 +84,7 @@ static void put_command(struct whole *w, const struct screen *on, const char *na
 {
 	const struct case_parts *c = w->parts;
 	struct buf gpu = {0};
-	catalog_kebab(c->gpu, &gpu);
+	text_kebab(c->gpu, &gpu);
 	screen_field(on, name, "%s %.*s --mode %.*s --provider %.*s --gpu %s", command, (int)c->kernel.len, c->kernel.data, (int)c->mode.len, c->mode.data,
 		     (int)c->provider.len, c->provider.data, gpu.data);
 	buf_fini(&gpu);

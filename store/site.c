@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "store/site_asset.h"
 #include "store/site_cohort.h"
 #include "store/site_compare.h"
@@ -39,7 +40,7 @@ void site_cohort_name(const struct digest *key, char out[SITE_NAME_MAX])
 void site_list_name(const char *folder, struct slice name, char out[SITE_NAME_MAX])
 {
 	struct buf kebab = {0};
-	catalog_kebab(name, &kebab);
+	text_kebab(name, &kebab);
 	snprintf(out, SITE_NAME_MAX, "%s/%s.html", folder, kebab.len ? kebab.data : "unnamed");
 	buf_fini(&kebab);
 }

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "store/site_compare.h"
 
 static void shard_name(struct slice slug, char out[SITE_NAME_MAX])
 {
 	struct buf kebab = {0};
-	catalog_kebab(slug, &kebab);
+	text_kebab(slug, &kebab);
 	snprintf(out, SITE_NAME_MAX, "n-%s", kebab.len ? kebab.data : "unnamed");
 	buf_fini(&kebab);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "core/when.h"
 #include "store/link.h"
 
@@ -344,7 +345,7 @@ static bool matches_gpu(const char *wanted, struct slice gpu)
 	struct buf kebab = {0};
 	if (matches(wanted, gpu))
 		return true;
-	catalog_kebab(gpu, &kebab);
+	text_kebab(gpu, &kebab);
 	bool same = strcmp(kebab.data, wanted) == 0;
 	buf_fini(&kebab);
 	return same;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/when.h"
 #include "normalize/build.h"
 
@@ -261,7 +262,7 @@ static void check_kebab(const char *from, const char *to)
 {
 	struct buf out = {0};
 	buf_str(&out, "before/");
-	build_kebab(text(from), &out);
+	text_kebab(text(from), &out);
 	assert_int_equal(strlen(to) + 7, out.len);
 	assert_string_equal(to, out.data + 7);
 	buf_fini(&out);

@@ -304,28 +304,6 @@ static void test_quantities_at_the_edges_of_their_rounding(void **state)
 	buf_fini(&out);
 }
 
-static void test_kebab_follows_the_published_names(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *text, *kebab;
-	} cases[] = {
-		{"NVIDIA A100-SXM4-80GB", "nvidia-a100-sxm4-80gb"},
-		{"NVIDIA H100 80GB HBM3", "nvidia-h100-80gb-hbm3"},
-		{"2024-09-03 15:39:59", "2024-09-03-15-39-59"},
-		{"  --a__b//c--  ", "a-b-c"},
-		{"\xc3\xa9", ""},
-		{"", ""},
-		{"x\xc2\xb5y", "x-y"},
-	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct buf out = {0};
-		catalog_kebab(words(cases[i].text), &out);
-		assert_string_equal(out.data, cases[i].kebab);
-		buf_fini(&out);
-	}
-}
-
 static void test_names_are_cut_to_a_hundred_characters(void **state)
 {
 	(void)state;
@@ -384,7 +362,6 @@ int main(void)
 		cmocka_unit_test(test_versions_are_in_order),
 		cmocka_unit_test(test_quantities_are_shown_with_a_fitting_unit),
 		cmocka_unit_test(test_quantities_at_the_edges_of_their_rounding),
-		cmocka_unit_test(test_kebab_follows_the_published_names),
 		cmocka_unit_test(test_names_are_cut_to_a_hundred_characters),
 		cmocka_unit_test(test_a_rows_time_ends_its_external_id),
 		cmocka_unit_test(test_stored_units_follow_from_source_values),
