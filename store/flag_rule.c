@@ -180,7 +180,8 @@ static void rule_monotone(struct deriver *d, const struct sample *s, const struc
 
 void flag_rules_of_sweeps(struct deriver *d)
 {
-	qsort(d->samples, d->count, sizeof *d->samples, by_sweep);
+	if (d->count)
+		qsort(d->samples, d->count, sizeof *d->samples, by_sweep);
 	for (size_t i = 0; i < d->count; i++) {
 		const struct sample *s = &d->samples[i], *next = i + 1 < d->count ? s + 1 : NULL;
 		if (s->x <= 0)
@@ -219,7 +220,8 @@ static void rule_contradiction(struct deriver *d, const struct sample *s, const 
 
 void flag_rules_of_cases(struct deriver *d)
 {
-	qsort(d->samples, d->count, sizeof *d->samples, by_case);
+	if (d->count)
+		qsort(d->samples, d->count, sizeof *d->samples, by_case);
 	for (size_t i = 1; i < d->count; i++) {
 		const struct sample *s = &d->samples[i], *before = s - 1;
 		if (s->c->id == before->c->id && slice_cmp(s->version, before->version) == 0)
