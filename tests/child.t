@@ -10,6 +10,8 @@ if ! command -v python3 >/dev/null; then
 fi
 unset KI_KEY PYTHONPATH
 export PYTHONDONTWRITEBYTECODE=1
+export TMPDIR="$D/a folder of its own with a long name for what is temporary"
+mkdir "$TMPDIR"
 "$B/bin/ki-verify" keygen "$D/key" >"$D/entry" 2>"$D/err"
 PLAIN_FILES=$(jq -r .code.files fixtures/verify/bundles/bundles/*.json) # of liger-kernel, which is not installed here
 export PLAIN_FILES
@@ -41,7 +43,7 @@ is "$(evidence '.controls[] | select(.name | startswith("child_")) | "\(.name) \
 has "$D/err" 'control child_killed: refused, the child was killed by signal 9' 'a child that is killed in a call is said to have been'
 has "$D/err" 'control child_hung: refused, the child gave no answer in time and was killed' 'a child that hangs is killed'
 is "$(evidence '.controls | length')" 18 'beside those of native code'
-is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'ki-child-*' -newer "$D/key" | wc -l)" 0 'no scratch folder is left'
+is "$(find "$TMPDIR" "$D" -maxdepth 1 -name 'ki-child-*' | wc -l)" 0 'no scratch folder is left'
 
 child liar 'import sys
 sys.path.insert(0, "'"$TOP"'/verify")
@@ -62,21 +64,30 @@ def attempt(what):
         return "done"
     except OSError as e:
         return e.errno
-def ptrace():
+def of(name, *words):
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.ptrace(16, os.getppid(), 0, 0) != 0:
+    if getattr(libc, name)(*words) < 0:
         raise OSError(ctypes.get_errno(), "")
-print(json.dumps({"error": ("; ".join("%s %s" % (n, attempt(f)) for n, f in [
+print(json.dumps({"error": "; ".join("%s %s" % (n, attempt(f)) for n, f in [
     ("inet", lambda: socket.socket(socket.AF_INET)), ("inet6", lambda: socket.socket(socket.AF_INET6)), ("unix", lambda: socket.socket(socket.AF_UNIX)),
-    ("netlink", lambda: socket.socket(socket.AF_NETLINK)), ("ptrace", ptrace), ("outside", lambda: open("'"$D"'/x", "w")),
-    ("scratch", lambda: open(os.environ["TMPDIR"] + "/x", "w"))]) + "; session %s; core %d; %s" % (os.getsid(0) == os.getpid(), resource.getrlimit(resource.RLIMIT_CORE)[1],
-    "key" if "KI_KEY" in os.environ else "no key"))}))'
-has "$D/out" 'inet 1; inet6 1; unix done; netlink 1' 'a child has no network'
-has "$D/out" 'ptrace 1' 'and does not look into the process that started it'
+    ("netlink", lambda: socket.socket(socket.AF_NETLINK)), ("outside", lambda: open("'"$D"'/x", "w")),
+    ("cache", lambda: open(os.path.dirname(os.environ["TRITON_CACHE_DIR"]) + "/x", "w")),
+    ("scratch", lambda: open(os.environ["TMPDIR"] + "/x", "w"))]) + "; session %s; core %d; %s" % (os.getsid(0) == os.getpid(),
+    resource.getrlimit(resource.RLIMIT_CORE)[1], "key" if "KI_KEY" in os.environ else "no key") if os.environ.get("SEAL") == "files" else
+    # what the system lets each process do to itself, so that nothing but the seal can refuse it
+    "; ".join("%s %s" % (n, attempt(f)) for n, f in [
+    ("memory", lambda: of("process_vm_readv", os.getpid(), None, 0, None, 0, 0)), ("ptrace", lambda: of("ptrace", 0, 0, 0, 0)),
+    ("io_uring", lambda: of("syscall", 425, 0, None)), ("x32", lambda: of("syscall", 0x40000000 + 39))])}))'
+has "$D/out" 'memory 1; ptrace 1' 'a child looks into no process'
+has "$D/out" 'io_uring 1; x32 1' 'and goes round its seal neither by io_uring nor by another ABI'
+export SEAL=files TRITON_CACHE_DIR="$D/cache/of/triton"
+run "$D/sealed" --only-child
+unset SEAL TRITON_CACHE_DIR
+has "$D/out" 'inet 1; inet6 1; unix done; netlink 1' 'it has no network'
 if grep -q 'may write files anywhere' "$D/err"; then
 	skip 'a child writes in its scratch folder only' 'no Landlock here'
 else
-	has "$D/out" 'outside 13; scratch done' 'it writes in its scratch folder only'
+	has "$D/out" 'outside 13; cache 13; scratch done' 'it writes in its scratch folder only, also where its cache is not there yet'
 fi
 has "$D/out" 'session True; core 0; no key' 'has a session of its own, leaves no core, and knows no key'
 

@@ -41,7 +41,7 @@ struct child {
     struct buf in;
     enum child_end end;
     json_t *hello;
-    char scratch[64];
+    char scratch[512];
 };
 
 /* ---- the seal, in the child before its program starts ---- */
@@ -50,21 +50,21 @@ struct child {
 static int seal_calls(void)
 {
     const unsigned refused[] = { SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_io_uring_setup, SYS_pidfd_getfd };
-    enum { N = sizeof refused / sizeof refused[0] };
-    struct sock_filter f[9 + N] = {
+    enum { N = sizeof refused / sizeof refused[0], REFUSE = N + 7, ALLOW = N + 8 }; /* a jump counts from the instruction after it */
+    struct sock_filter f[ALLOW + 1] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 0, N + 6), /* another ABI: refused */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 0, REFUSE - 2), /* another ABI */
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, N + 4, 0), /* x32 */
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, REFUSE - 4, 0), /* x32 */
     };
     for (int i = 0; i < N; i++)
-        f[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], (unsigned char)(N - i + 3), 0);
-    f[4 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3);
-    f[5 + N] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
-    f[6 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
-    f[7 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-    f[8 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = { 9 + N, f };
+        f[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], (unsigned char)(REFUSE - (5 + i)), 0);
+    f[N + 4] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, ALLOW - (N + 5));
+    f[N + 5] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
+    f[N + 6] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, ALLOW - (N + 7), 0);
+    f[REFUSE] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    f[ALLOW] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = { ALLOW + 1, f };
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
@@ -81,14 +81,17 @@ static void lower(__rlimit_resource_t which, rlim_t most)
 static const char *seal(const char *scratch, struct err *e)
 {
     const char *cache = getenv("TRITON_CACHE_DIR");
-    const char *const writes[] = { scratch, "/dev", "/proc/self", cache && *cache ? cache : scratch, NULL }; /* CUDA names its threads */
+    const char *const writes[] = { scratch, "/dev", "/proc/self", cache, NULL }; /* CUDA names its threads */
     lower(RLIMIT_CORE, 0);
     lower(RLIMIT_NOFILE, 4096);
     lower(RLIMIT_FSIZE, (rlim_t)4 << 30);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return "no_new_privs";
-    if (landlock_enter(NULL, writes, true, e) != 0)
+    if (landlock_enter(NULL, writes, true, e) != 0) {
+        if (e->code != ERR_NOPERM)
+            return "Landlock";
         dprintf(2, "ki-verify: the child may write files anywhere: %s\n", e->text);
+    }
     return seal_calls() != 0 ? "seccomp" : NULL;
 }
 
@@ -96,7 +99,7 @@ static void set_environment(const char *scratch)
 {
     static const char *const folders[] = { "HOME", "TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH" };
     static const char *const gone[] = { "LD_PRELOAD", "LD_AUDIT", "PYTHONSTARTUP", "KI_KEY", "CUDA_INJECTION64_PATH" };
-    const char *home = getenv("HOME");
+    const char *home = getenv("HOME"), *cache = getenv("TRITON_CACHE_DIR");
     char base[4096];
     snprintf(base, sizeof base, "%s/.local", home ? home : "");
     setenv("PYTHONUSERBASE", base, 0); /* packages of the user's own are still found */
@@ -104,7 +107,8 @@ static void set_environment(const char *scratch)
         setenv(folders[i], scratch, 1);
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
         unsetenv(gone[i]);
-    setenv("TRITON_CACHE_DIR", scratch, 0);
+    if (!cache || access(cache, W_OK) != 0) /* what is not there would open the folder above it */
+        setenv("TRITON_CACHE_DIR", scratch, 1);
     setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* a framework has thousands of kernels; calls before the timed ones load what is used */
     setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
     setenv("HF_HUB_OFFLINE", "1", 1);
@@ -230,9 +234,9 @@ json_t *child_ask(struct child *c, json_t *question, double seconds, struct err 
 static int open_parts(struct child *c, struct err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(c->scratch, sizeof c->scratch, "%.40s/ki-child-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(c->scratch)) {
-        err_errno(e, c->scratch, "cannot make");
+    int n = snprintf(c->scratch, sizeof c->scratch, "%s/ki-child-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (n >= (int)sizeof c->scratch || !mkdtemp(c->scratch)) {
+        err_at(e, ERR_IO, c->scratch, 0, 0, "cannot make a folder there: %s", n >= (int)sizeof c->scratch ? "its name is too long" : strerror(errno));
         c->scratch[0] = 0;
         return -1;
     }
@@ -289,7 +293,8 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     (void)s;
     (void)kind;
     (void)at;
-    return remove(path);
+    (void)remove(path); /* what cannot go stays, and the rest goes */
+    return 0;
 }
 
 void child_end(struct child *c)
