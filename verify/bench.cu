@@ -307,17 +307,19 @@ static int finish(struct bench *b, const struct bench_call *c, int rc, uint64_t 
 }
 
 /* The flush and the clock reading are this process's own, made while the other one holds; then nothing of this process runs. */
-static int remote_window(struct bench *b, const struct bench_call *c, uint64_t number, bool empty, double *inner_ns, double *outer_ns)
+static int remote_window(struct bench *b, const struct bench_call *c, uint64_t number, bool empty, double *outer_ns)
 {
     int rc = c->remote->queue(c->remote->state, empty);
-    if (rc == 0 && !empty)
+    if (rc != 0)
+        return rc;
+    if (!empty)
         rc = c->renew(c->state, b->stream, number);
     if (rc == 0)
         rc = queue_probe(b);
     if (rc == 0)
         rc = queue_flush(b, 2 * b->l2_bytes, (uint32_t)number);
     int waited = (int)cudaStreamSynchronize(b->stream);
-    int released = c->remote->release(c->remote->state, inner_ns, outer_ns); /* also when something failed: nothing stays held */
+    int released = c->remote->release(c->remote->state, outer_ns); /* also when something failed: nothing stays held */
     return rc ? rc : waited ? waited : released;
 }
 
@@ -330,9 +332,13 @@ static int one_remote(struct bench *b, const struct bench_call *c, uint64_t numb
     if (rc == 0)
         rc = (int)cudaStreamSynchronize(b->stream);
     if (rc == 0)
-        rc = remote_window(b, c, number, false, &out->ns, &out->outer_ns);
+        rc = remote_window(b, c, number, false, &out->outer_ns);
     if (rc == 0 && c->after)
         rc = c->after(c->state, b->stream, number);
+    if (rc == 0)
+        rc = (int)cudaStreamSynchronize(b->stream); /* looked at, before the other process is asked anything more */
+    if (rc == 0)
+        rc = c->remote->times(c->remote->state, &out->ns);
     return finish(b, c, rc, number, out, e);
 }
 
@@ -343,7 +349,9 @@ int bench_outer(struct bench *b, const struct bench_call *c, int n, double *ns, 
         return err_set(e, ERR_TEMP, "out of memory");
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
-        rc = remote_window(b, c, (uint64_t)i, true, &inner_ns, &all[i]);
+        rc = remote_window(b, c, (uint64_t)i, true, &all[i]);
+        if (rc == 0)
+            rc = c->remote->times(c->remote->state, &inner_ns);
         all[i] -= inner_ns;
     }
     if (rc == 0)

@@ -26,11 +26,12 @@ extern "C" {
 
 /* A call that runs in another process: queued there behind a hold, released by this one, timed by both. 0 or a cudaError_t. */
 struct bench_remote {
-    /* Returns when all is queued and held; `empty`: all but the call itself. */
+    /* Returns when all is queued and held, or, when it fails, nothing is; `empty`: all but the call itself. */
     int (*queue)(void *state, bool empty);
-    /* Lets it go and waits for its end. `inner_ns`: what the other process says between its events. `outer_ns`: from the release to the
-     * end, by this process's clock. */
-    int (*release)(void *state, double *inner_ns, double *outer_ns);
+    /* Lets it go and waits for its end. `outer_ns`: from the release to the end, by this process's clock. Asks nothing of the other process. */
+    int (*release)(void *state, double *outer_ns);
+    /* What the other process says between its events: only after what the call left has been looked at, since it may work while it answers. */
+    int (*times)(void *state, double *inner_ns);
     void *state;
 };
 

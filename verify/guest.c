@@ -172,31 +172,45 @@ static bool is_held(volatile struct child_words *w)
     return until(beat_seconds, &w->beat, beat, true);
 }
 
-static int release(void *state, double *inner_ns, double *outer_ns)
+static int fault(struct guest *g, const char *what)
+{
+    err_set(&g->error, ERR_UNAVAILABLE, "%s", what);
+    return FAILED;
+}
+
+static int release(void *state, double *outer_ns)
 {
     struct guest *g = state;
     volatile struct child_words *w = child_words(g->child);
-    bool held = is_held(w);
+    bool held = is_held(w), early = w->done == g->ticket;
     int64_t from = when_monotonic_ns();
     w->ticket = g->ticket;
     bool done = until(done_seconds, &w->done, g->ticket, false);
     *outer_ns = (double)(when_monotonic_ns() - from);
-    if (!held || !done || w->expired)
-        return err_set(&g->error, ERR_UNAVAILABLE, "the child's call %s", !held || w->expired ? "was not held" : "did not end") ? FAILED : 0;
+    if (!held || w->expired)
+        return fault(g, "the child's call was not held");
+    if (early)
+        return fault(g, "the child's call was over before it was let go");
+    return done ? 0 : fault(g, "the child's call did not end");
+}
+
+static int times(void *state, double *inner_ns)
+{
+    struct guest *g = state;
     json_t *answer = child_ask(g->child, json_pack("{s:s}", "ask", "times"), call_seconds, &g->error);
     json_t *ns = json_object_get(answer, "ns");
     *inner_ns = json_is_number(ns) ? json_number_value(ns) : NAN;
     json_decref(answer);
     if (!answer)
         return FAILED;
-    return isfinite(*inner_ns) && *inner_ns >= 0 ? 0 : err_set(&g->error, ERR_UNAVAILABLE, "the child gave no time") ? FAILED : 0;
+    return isfinite(*inner_ns) && *inner_ns >= 0 ? 0 : fault(g, "the child gave no time");
 }
 
 const struct bench_remote *guest_remote(struct guest *g)
 {
     if (g->waits)
         return NULL;
-    g->remote = (struct bench_remote){ queue, release, g };
+    g->remote = (struct bench_remote){ queue, release, times, g };
     return &g->remote;
 }
 
@@ -206,10 +220,10 @@ static double number(const json_t *o, const char *name)
     return json_is_number(v) && json_number_value(v) > 0 ? json_number_value(v) : NAN;
 }
 
-int guest_source(struct guest *g, double budget_ms, struct bench_source *out, struct err *e)
+int guest_source(struct guest *g, double budget_ms, struct bench_source *out)
 {
     int64_t from = when_monotonic_ns();
-    json_t *o = child_ask(g->child, json_pack("{s:s,s:f}", "ask", "source", "budget_ms", budget_ms), first_seconds, e);
+    json_t *o = child_ask(g->child, json_pack("{s:s,s:f}", "ask", "source", "budget_ms", budget_ms), first_seconds, &g->error);
     double wall_ns = (double)(when_monotonic_ns() - from);
     if (!o)
         return -1;
@@ -217,9 +231,9 @@ int guest_source(struct guest *g, double budget_ms, struct bench_source *out, st
         json_integer_value(json_object_get(o, "samples")) };
     json_decref(o);
     if (!isfinite(out->median_ns + out->p20_ns + out->p80_ns + out->host_ns + out->flush_ns) || out->samples < 1)
-        return err_set(e, ERR_UNAVAILABLE, "the child's times by the source's protocol are no times");
+        return err_set(&g->error, ERR_UNAVAILABLE, "the child's times by the source's protocol are no times");
     /* half of the samples lasted the median or longer, and they ran one after the other */
     if (out->median_ns * (double)out->samples / 2 > wall_ns)
-        return err_set(e, ERR_UNAVAILABLE, "the child claims more time than it took");
+        return err_set(&g->error, ERR_UNAVAILABLE, "the child claims more time than it took");
     return 0;
 }

@@ -22,10 +22,11 @@ struct implementation guest_implementation(struct guest *);
 /* Valid as long as the guest. NULL when the call waits for the device by itself: it cannot be held. */
 const struct bench_remote *guest_remote(struct guest *);
 
-/* The source's protocol in the child. */
-int guest_source(struct guest *, double budget_ms, struct bench_source *out, struct err *e);
+/* The source's protocol in the child. 0 or -1. */
+int guest_source(struct guest *, double budget_ms, struct bench_source *out);
 
-/* Words of what went wrong last, for the caller of an implementation, which gives numbers only. "" when nothing did. */
+/* What went wrong first with the child, for the callers of all the above, which give numbers only. ERR_NONE when nothing did: a failure is
+ * this process's own then. */
 const struct err *guest_error(const struct guest *);
 
 #endif

@@ -46,15 +46,18 @@ int trial_check(struct trial *t, struct err *e)
     return compare_pass(&t->set[0], t->pass, t->by, t->tolerance, t->seed, NULL, &t->result, e);
 }
 
+/* What nobody can foresee who knows the job and so the seed. */
+static uint64_t random_bits(const struct trial *t, uint64_t i)
+{
+    uint64_t r = 0;
+    return getrandom(&r, sizeof r, 0) == sizeof r ? r : draw_bits(t->seed, i);
+}
+
 void trial_choose(struct trial *t, int count, uint64_t first, int64_t n)
 {
     t->n_chosen = 0;
-    for (int i = 0; i < count && i < TRIAL_CHOSEN_MAX && n > 0; i++) {
-        uint64_t r = 0;
-        if (getrandom(&r, sizeof r, 0) != sizeof r)
-            r = draw_bits(t->seed, (uint64_t)i);
-        t->chosen[t->n_chosen++] = first + r % (uint64_t)n;
-    }
+    for (int i = 0; i < count && i < TRIAL_CHOSEN_MAX && n > 0; i++)
+        t->chosen[t->n_chosen++] = first + random_bits(t, (uint64_t)i) % (uint64_t)n;
 }
 
 static bool is_chosen(const struct trial *t, uint64_t sample)
@@ -93,6 +96,7 @@ int trial_prepare(void *state, void *stream, uint64_t sample)
     t->current = t->one_set ? 0 : (int)(sample % (uint64_t)t->sets);
     const struct tensors *set = &t->set[t->current];
     uint64_t seed = draw_bits(t->seed + 1, sample);
+    t->renewed = false;
     t->poison = sample / (uint64_t)t->sets % 2 ? POISON_PATTERN : poison_nan;
     int rc = redraw_part(t, sample) ? tensors_redraw(set, seed, stream, &e) : tensors_draw(set, seed, stream, &e);
     t->drawn[t->current] = true;
@@ -115,7 +119,11 @@ int trial_renew(void *state, void *stream, uint64_t sample)
 {
     struct trial *t = state;
     struct err e = { 0 };
-    return tensors_renew(&t->set[t->current], t->pass, draw_bits(t->seed + 2, sample), stream, &e) != 0 ? broken(t, &e) : 0;
+    const struct tensors *set = &t->set[t->current];
+    t->renewed = true;
+    /* of every sample, so that how long it takes does not tell which are compared */
+    return tensors_renew(set, t->pass, random_bits(t, sample), stream, &e) != 0 || tensors_hash(set, t->pass, false, stream, &t->inputs, &e) != 0
+        ? broken(t, &e) : 0;
 }
 
 int trial_enqueue(void *state, void *stream)
@@ -136,10 +144,10 @@ int trial_after(void *state, void *stream, uint64_t sample)
     (void)sample;
     tensors_call(&t->set[t->current], t->pass, stream, &call);
     int rc = t->by.after ? t->by.after(t->by.state, &call) : 0;
-    if (rc == 0)
-        rc = tensors_count_async(&t->set[t->current], t->pass, t->poison, false, 1, stream, &t->seen[0]);
     if (rc == 0 && t->hash_outputs)
         rc = tensors_hash_async(&t->set[t->current], t->pass, 2, stream, &t->seen[1]);
+    if (rc == 0)
+        rc = tensors_count_async(&t->set[t->current], t->pass, t->poison, false, 1, stream, &t->seen[0]);
     return rc;
 }
 
@@ -149,16 +157,29 @@ static uint64_t tolerated(const struct trial *t)
     return t->poison == poison_nan ? 0 : (uint64_t)tensors_delivered(&t->set[t->current], t->pass) / 1024;
 }
 
+/* Whether what the current call read, or what it gave, has changed since it was hashed. */
+static int look_for_changes(struct trial *t, struct err *e)
+{
+    const struct tensors *set = &t->set[t->current];
+    uint64_t inputs = t->inputs, outputs = t->seen[1];
+    if ((t->renewed && tensors_hash(set, t->pass, false, NULL, &inputs, e) != 0) || (t->hash_outputs && tensors_hash(set, t->pass, true, NULL, &outputs, e) != 0))
+        return -1;
+    if (inputs != t->inputs)
+        return refuse(t, COMPARE_MUTATION, "changed an input in a timed call", 0);
+    return outputs != t->seen[1] ? refuse(t, COMPARE_UNWRITTEN, "outputs changed after a timed call had ended", 0) : 0;
+}
+
 static int compare_current(struct trial *t)
 {
     struct err e = { 0 };
     t->result.status = COMPARE_PASSED;
     t->compared++;
-    if (compare_values(&t->set[t->current], t->pass, t->tolerance, NULL, &t->result, &e) != 0) {
+    int rc = compare_values(&t->set[t->current], t->pass, t->tolerance, NULL, &t->result, &e);
+    if (rc == 0 && t->result.status == COMPARE_PASSED)
+        rc = look_for_changes(t, &e);
+    if (rc < 0)
         broken(t, &e);
-        return -1;
-    }
-    return t->result.status == COMPARE_PASSED ? 0 : 1;
+    return rc < 0 ? -1 : t->result.status != COMPARE_PASSED;
 }
 
 int trial_accept(void *state, uint64_t sample)
@@ -189,6 +210,12 @@ int trial_look(void *state, void *stream, bool idle)
     return 0;
 }
 
+int trial_last(struct trial *t, struct err *e)
+{
+    int rc = t->compared ? 0 : compare_current(t);
+    return rc < 0 ? err_set(e, ERR_IO, "%s", t->result.text) : rc;
+}
+
 int trial_finish(struct trial *t, struct err *e)
 {
     uint64_t changed = 0;
@@ -198,9 +225,9 @@ int trial_finish(struct trial *t, struct err *e)
         if (changed)
             return refuse(t, COMPARE_MUTATION, "wrote outside of a tensor in a timed call", 0);
     }
-    int rc = t->compared ? 0 : compare_current(t);
+    int rc = trial_last(t, e);
     if (rc != 0)
-        return rc < 0 ? err_set(e, ERR_IO, "%s", t->result.text) : 1;
+        return rc;
     rc = compare_pass(&t->set[0], t->pass, t->by, t->tolerance, draw_bits(t->seed, 77), NULL, &t->result, e);
     return rc != 0 ? -1 : t->result.status != COMPARE_PASSED;
 }

@@ -24,7 +24,9 @@ struct trial {
     int sets, current;
     bool one_set;                 /* stay with set 0: a captured graph knows its addresses */
     double host_delay_us;         /* the host waits so long before each call */
-    bool hash_outputs;            /* after() also hashes what was delivered */
+    bool hash_outputs;            /* after() also hashes what was delivered; a call that is compared must still have left that then */
+    bool renewed;                 /* the current call got news while it was held; then `inputs` is the hash of all that it reads */
+    uint64_t inputs;
     uint32_t poison;              /* what the outputs held before the current call */
     uint64_t *seen;               /* from alloc_host: [0] unwritten, [1] hash at the end, [2] for look() */
     uint64_t chosen[TRIAL_CHOSEN_MAX]; /* samples that will be compared whole */
@@ -48,15 +50,19 @@ void trial_choose(struct trial *, int count, uint64_t first, int64_t n);
 /* The callbacks of a bench_call, with the trial as state. accept() gives 1 when a call is refused: result says why. */
 int trial_prepare(void *trial, void *stream, uint64_t sample);
 int trial_enqueue(void *trial, void *stream);
-/* Between the two, for a call that is queued and held: news that it cannot have computed with. */
+/* Between the two, for a call that is queued and held in another process: news that it cannot have computed with, by the system's randomness.
+ * A call that is compared must have left all that it reads as it was then. Waits. */
 int trial_renew(void *trial, void *stream, uint64_t sample);
 int trial_after(void *trial, void *stream, uint64_t sample);
 int trial_accept(void *trial, uint64_t sample);
 /* For bench_held: while held, all outputs must still be poison; when idle, they must be what they were at the end event. */
 int trial_look(void *trial, void *stream, bool idle);
 
-/* After the last timed call: guard bands, what that call left if none was compared yet, and one more whole check of a call, which a
- * call that changed its ways meanwhile does not pass. 0, 1 (refused) or -1. */
+/* What the last timed call left, compared whole if none was yet. 0, 1 (refused) or -1. */
+int trial_last(struct trial *, struct err *);
+
+/* After the last timed call: guard bands, trial_last(), and one more whole check of a call, which a call that changed its ways meanwhile does
+ * not pass. 0, 1 (refused) or -1. */
 int trial_finish(struct trial *, struct err *);
 
 /* The same calls without a clock, `compared` of them compared whole, for a place that has no clock. 0, 1 (refused) or -1. */
