@@ -261,8 +261,11 @@ static int run_pipeline(struct night *n, struct err *e)
 	pids[NORMALIZE] = process_start(&c[NORMALIZE], sources[0], wire[1], e);
 	pids[PUT] = process_start(&c[PUT], wire[0], lines[1], e);
 	read_publications(n, lines[0], e);
-	for (int s = 0; s < STAGES; s++)
+	for (int s = 0; s < STAGES; s++) {
 		n->codes[s] = pids[s] < 0 ? ERR_IO : process_wait(pids[s]);
+		if (n->codes[s] > 128 && n->codes[s] != 128 + SIGPIPE) /* it could not say so itself */
+			log_error("%s: ended by signal %d", programs[s], n->codes[s] - 128);
+	}
 	return e->code ? -1 : 0;
 }
 

@@ -456,8 +456,8 @@ int txn_next(struct txn *t, enum table table, struct key *key, MDB_val *value)
 		return -1;
 	MDB_val found = key->val;
 	int rc = mdb_cursor_get(cursor, &found, value, MDB_SET_RANGE);
-	if (rc == 0 && found.mv_size > sizeof key->bytes)
-		rc = MDB_CORRUPTED; /* no key of ours is as long */
+	if (rc == 0 && (found.mv_size > sizeof key->bytes || mdb_cmp(t->mdb, t->st->tables[table], &found, &key->val) < 0))
+		rc = MDB_CORRUPTED; /* no key of ours is as long; and who asks for one key after the other must come to an end */
 	if (rc == 0) {
 		memcpy(key->bytes, found.mv_data, found.mv_size);
 		key->val = (MDB_val){found.mv_size, key->bytes};

@@ -6,6 +6,7 @@
 #include "store/check.h"
 #include "store/known.h"
 #include "store/pages.h"
+#include "store/recover.h"
 #include "store/seal.h"
 #include "tests/store_stream.h"
 
@@ -258,6 +259,85 @@ static void any_flipped_byte_of_a_live_page_is_found_or_holds_nothing(void **sta
 	buf_fini(&path);
 }
 
+static void a_key_of_another_length_than_its_table_has_is_damage_and_nothing_goes_for_it(void **state)
+{
+	struct place *p = *state;
+	struct store st;
+	struct txn t;
+	struct err e = {0};
+	struct key key;
+	MDB_val value;
+	stream_begin(p, "111111111111");
+	stream_run(p, &liger, 1.5, 1);
+	stream_end(p);
+	put_well(p);
+	assert_int_equal(store_open(&st, p->root, STORE_WRITE, &e), 0);
+	assert_int_equal(txn_begin(&t, &st, STORE_WRITE, &e), 0);
+	MDB_val *odd = key_text(&key, "\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377");
+	assert_int_equal(txn_put(&t, TABLE_COHORTS, odd, "", 0), 0);
+	assert_int_equal(txn_commit(&t), 0);
+	assert_int_equal(recover_store(&st, &e), -1);
+	assert_int_equal(e.code, ERR_CORRUPT);
+	e = (struct err){0};
+	assert_int_equal(txn_begin(&t, &st, STORE_READ, &e), 0);
+	assert_int_equal(txn_get(&t, TABLE_COHORTS, odd, &value), 1);
+	txn_abort(&t);
+	store_close(&st);
+}
+
+enum { PAGE = 4096, PAGE_NUMBER = 8 /* its first bytes */ };
+
+/* The place of the n-th page that holds `text`. */
+static size_t page_with(const struct buf *file, const char *text, int n)
+{
+	for (size_t at = 0; at + PAGE <= file->len; at += PAGE)
+		if (memmem(file->data + at, PAGE, text, strlen(text)) && n-- == 0)
+			return at;
+	fail_msg("no such page");
+	return 0;
+}
+
+/* Whoever asks for one key after the other might never come to an end. */
+static void a_key_before_the_one_asked_for_is_damage_and_no_endless_list(void **state)
+{
+	static const char filler[] = "a value that is long enough for some tens of entries a page, so that a thousand of them fill many pages";
+	struct place *p = *state;
+	struct store st;
+	struct txn t;
+	struct err e = {0};
+	struct key key;
+	MDB_val value;
+	struct buf path = {0}, file = {0};
+	char page[PAGE];
+	assert_int_equal(store_open(&st, p->root, STORE_WRITE, &e), 0);
+	assert_int_equal(txn_begin(&t, &st, STORE_WRITE, &e), 0);
+	for (uint32_t id = 0; id < 10000; id += 10)
+		assert_int_equal(txn_put(&t, TABLE_OBJECTS, key_u32(&key, id), filler, sizeof filler), 0);
+	assert_int_equal(txn_commit(&t), 0);
+	buf_str(&path, st.file);
+	store_close(&st);
+	assert_int_equal(file_read(path.data, 1 << 24, &file, &e), 0);
+	char *early = file.data + page_with(&file, filler, 3), *late = file.data + page_with(&file, filler, 12);
+	memcpy(page, early, PAGE);
+	memcpy(early + PAGE_NUMBER, late + PAGE_NUMBER, PAGE - PAGE_NUMBER);
+	memcpy(late + PAGE_NUMBER, page + PAGE_NUMBER, PAGE - PAGE_NUMBER);
+	assert_int_equal(file_write(path.data, file.data, file.len, 0644, &e), 0);
+	assert_int_equal(store_open(&st, p->root, STORE_READ, &e), 0);
+	assert_int_equal(txn_begin(&t, &st, STORE_READ, &e), 0);
+	int found = 1;
+	for (uint32_t id = 2000, asked = 0; found == 1; id = key_read_u32(&key.val, 0) + 1) { /* from between the two on */
+		assert_true(++asked <= 1000);
+		key_u32(&key, id);
+		found = txn_next(&t, TABLE_OBJECTS, &key, &value);
+	}
+	assert_int_equal(found, -1);
+	assert_int_equal(e.code, ERR_CORRUPT);
+	txn_abort(&t);
+	store_close(&st);
+	buf_fini(&path);
+	buf_fini(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +345,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_put_into_an_upgraded_store_is_sealed_too, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(an_upgrade_that_was_cut_off_is_taken_up_again, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(any_flipped_byte_of_a_live_page_is_found_or_holds_nothing, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(a_key_of_another_length_than_its_table_has_is_damage_and_nothing_goes_for_it, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(a_key_before_the_one_asked_for_is_damage_and_no_endless_list, place_setup, place_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
