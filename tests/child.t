@@ -99,6 +99,9 @@ says 'said something that is no answer' 'nor is one that babbles'
 child flood 'import sys
 while True: sys.stdout.write("x" * 65536)'
 says 'said something that is no answer' 'nor one that never ends its line'
+child rude 'import json
+print(json.dumps({"error": "\x1b[2J" + "\u00e9" * 300}))'
+is "$(evidence .text | grep -c 'rude: ?\[2J??*$')" 1 'what a child says is fit for a terminal and a report'
 run "$D/none" --only-child
 says 'cannot run it: No such file or directory' 'one that is not there is said to be missing'
 is "$rc" 0 'each is an outcome of the job, not of the batch'

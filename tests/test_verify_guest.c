@@ -55,7 +55,9 @@ static void answer(const char *line)
     const char *ticket = strstr(line, "\"ticket\":");
     if (ticket)
         queued = (uint32_t)strtoul(ticket + strlen("\"ticket\":"), NULL, 10);
-    if (strstr(line, "\"ask\":\"run\"") && play("no queue"))
+    if (strstr(line, "\"ask\":\"run\"") && play("shut"))
+        fclose(stdout), pause();
+    else if (strstr(line, "\"ask\":\"run\"") && play("no queue"))
         printf("{\"error\":\"cannot\"}\n");
     else if (strstr(line, "\"ask\":\"times\""))
         printf("%s\n", play("no time") ? "{}" : play("text") ? "{\"ns\":\"1\"}" : play("negative") ? "{\"ns\":-1}" : "{\"ns\":3000000.5}");
@@ -168,6 +170,17 @@ static void a_call_that_cannot_be_queued_leaves_nothing_held(void **state)
     assert_int_not_equal(p->remote->queue(p->remote->state, false), 0);
     assert_string_equal(guest_error(p->guest)->text, "cannot");
     assert_int_equal(child_words(p->child)->ticket, 1);
+    end(p);
+}
+
+/* It is killed by this process then, which is not to be taken for its own end. */
+static void a_child_that_says_no_more_is_said_to(void **state)
+{
+    (void)state;
+    struct parts *p = begin("shut");
+    assert_int_not_equal(p->remote->queue(p->remote->state, false), 0);
+    assert_string_equal(guest_error(p->guest)->text, "the child said no more and was killed");
+    assert_int_equal(child_state(p->child), CHILD_DIED);
     end(p);
 }
 
@@ -313,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_held_call_is_timed_by_both_clocks),
         cmocka_unit_test(what_is_no_window_is_refused),
         cmocka_unit_test(a_call_that_cannot_be_queued_leaves_nothing_held),
+        cmocka_unit_test(a_child_that_says_no_more_is_said_to),
         cmocka_unit_test(a_call_that_waits_has_no_window),
         cmocka_unit_test(times_by_the_sources_protocol_must_be_possible),
         cmocka_unit_test(an_old_answer_is_refused_also_with_the_inputs_it_was_for),

@@ -139,19 +139,38 @@ static void become(const struct child *c, const char *program, int in, int out, 
 
 /* ---- talking ---- */
 
-/* The child is of no use any more. */
-static json_t *lost(struct child *c, enum child_end end, struct err *e)
+/* Whether it ends by itself within END_MS. It stays to be reaped, so that its number is still its group's. */
+static bool ends(const struct child *c)
+{
+    siginfo_t info = { 0 };
+    for (int i = 0; i < END_MS / 10 && waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0; i++)
+        poll(NULL, 0, 10);
+    return info.si_pid != 0;
+}
+
+/* Kills it and what is in its session; returns its wait status, 0 when it does not end within END_MS. */
+static int reap(struct child *c)
 {
     int status = 0;
-    c->end = end;
     kill(-c->pid, SIGKILL);
     for (int i = 0; i < END_MS / 10 && waitpid(c->pid, &status, WNOHANG) == 0; i++)
         poll(NULL, 0, 10);
     c->pid = 0;
+    return status;
+}
+
+/* The child is of no use any more. */
+static json_t *lost(struct child *c, enum child_end end, struct err *e)
+{
+    bool by_itself = end == CHILD_DIED && ends(c);
+    int status = reap(c);
+    c->end = end;
     if (end == CHILD_TIMEOUT)
         err_set(e, ERR_TEMP, "the child gave no answer in time and was killed");
     else if (end == CHILD_NONSENSE)
         err_set(e, ERR_UNAVAILABLE, "the child said something that is no answer and was killed");
+    else if (!by_itself)
+        err_set(e, ERR_UNAVAILABLE, "the child said no more and was killed");
     else if (WIFSIGNALED(status))
         err_set(e, ERR_UNAVAILABLE, "the child was killed by signal %d", WTERMSIG(status));
     else
@@ -191,6 +210,17 @@ static json_t *take_line(struct child *c)
     return o;
 }
 
+/* Words of the child as they may stand in a report, or on a terminal. */
+static void set_error(struct err *e, const char *words)
+{
+    char plain[221];
+    size_t n = 0;
+    for (; words[n] && n < sizeof plain - 1; n++)
+        plain[n] = words[n] >= ' ' && words[n] <= '~' ? words[n] : '?';
+    plain[n] = 0;
+    err_set(e, strcmp(words, "memory") == 0 ? ERR_TEMP : ERR_UNAVAILABLE, "%s", plain);
+}
+
 static json_t *answer(struct child *c, int64_t until_ns, struct err *e)
 {
     enum child_end heard = listen_line(c, until_ns);
@@ -203,7 +233,7 @@ static json_t *answer(struct child *c, int64_t until_ns, struct err *e)
     }
     const char *error = json_string_value(json_object_get(o, "error"));
     if (error) {
-        err_set(e, strcmp(error, "memory") == 0 ? ERR_TEMP : ERR_UNAVAILABLE, "%.220s", error);
+        set_error(e, error);
         json_decref(o);
         return NULL;
     }
@@ -299,11 +329,10 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
 
 void child_end(struct child *c)
 {
-    struct err ignored = { 0 };
     if (!c)
         return;
     if (c->pid > 0)
-        lost(c, CHILD_DIED, &ignored);
+        reap(c);
     if (c->to >= 0)
         close(c->to);
     if (c->from >= 0)

@@ -30,7 +30,7 @@ struct child;
 /* Starts `program` with the word "serve" and waits for it to say that it is there. NULL (ERR_UNAVAILABLE, in words) when it cannot start or
  * says why it cannot work here. */
 struct child *child_start(const char *program, double seconds, struct err *e);
-/* Kills it and everything it started, and removes its scratch folder. NULL is fine. */
+/* Kills it and everything it started in its session, and removes its scratch folder. NULL is fine. */
 void child_end(struct child *c);
 
 /* One question (given up here) and its answer, which the caller releases. NULL when there is none within `seconds`, when the child died,

@@ -16,10 +16,10 @@ static int host_alloc(void **out, size_t size_bytes)
     return HOST_OK;
 }
 
-/* Shared memory begins with a page that says what it is, and has a name in /dev/shm as long as it lives. */
+/* Shared memory has a name in /dev/shm as long as it lives. A page before it, which nobody else sees, says what it is. */
 enum { SHARED_HEAD = 4096 };
 struct shared_head {
-    size_t size_bytes;
+    size_t size_bytes; /* with the page */
     char name[48];
 };
 
@@ -37,14 +37,18 @@ static int shared_alloc(void **out, size_t size_bytes)
     int fd = shm_open(head.name, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
         return HOST_OK;
-    char *base = ftruncate(fd, (off_t)head.size_bytes) == 0 ? mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    char *base = mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool there = base != MAP_FAILED && posix_fallocate(fd, 0, (off_t)size_bytes) == 0
+        && mmap(base + SHARED_HEAD, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     close(fd);
-    if (base == MAP_FAILED) {
-        shm_unlink(head.name);
+    if (there) {
+        *out = base + SHARED_HEAD;
+        *head_of(*out) = head;
         return HOST_OK;
     }
-    *out = base + SHARED_HEAD;
-    *head_of(*out) = head;
+    if (base != MAP_FAILED)
+        munmap(base, head.size_bytes);
+    shm_unlink(head.name);
     return HOST_OK;
 }
 
@@ -59,7 +63,7 @@ static void shared_release(void *at)
 
 static int shared_share(void *at, struct place_share *out)
 {
-    *out = (struct place_share){ .offset = SHARED_HEAD };
+    *out = (struct place_share){ .offset = 0 };
     memcpy(out->handle, head_of(at)->name, sizeof head_of(at)->name);
     return HOST_OK;
 }
