@@ -240,6 +240,6 @@ int report_print(struct catalog *c, const struct report_options *options, FILE *
 	bool quiet = r.runs == 0 && json_object_size(r.odd) == 0;
 	if (rc == 0 && !quiet)
 		rc = options->json ? put_json(&r, out) : put_text(&r, out);
-	report_fini(&r);
+	report_find_fini(&r);
 	return rc;
 }

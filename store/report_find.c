@@ -266,7 +266,7 @@ int report_find(struct report *r)
 	return 0;
 }
 
-void report_fini(struct report *r)
+void report_find_fini(struct report *r)
 {
 	json_decref(r->publications);
 	json_decref(r->odd);

@@ -38,9 +38,9 @@ struct report {
 };
 
 /* Fills `r`, of which `c` and `options` are set and all else is zero. Without new runs and rows left out there are no findings. Free with
- * report_fini, also when it failed. */
+ * report_find_fini, also when it failed. */
 int report_find(struct report *r);
-void report_fini(struct report *r);
+void report_find_fini(struct report *r);
 
 /* One kernel, pass and GPU. */
 bool report_same_pass(const struct case_parts *a, const struct case_parts *b);
