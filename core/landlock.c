@@ -29,10 +29,15 @@ static const uint64_t NEVER = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MA
 /* What can be allowed on something that is no folder. */
 static const uint64_t OF_FILES = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE;
 
+/* As later headers than Debian 12's have it. */
+struct ruleset {
+	uint64_t files, network, scopes; /* ABI 1, 4, 6 */
+};
+enum { SCOPE_SIGNAL = 1 << 1 };
+
 /* What the kernel's version of Landlock knows, of all the above; 0 without Landlock. */
-static uint64_t known_accesses(void)
+static uint64_t known_accesses(long abi)
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	uint64_t all = READS | WRITES | NEVER;
 	if (abi < 1)
 		return 0;
@@ -77,18 +82,19 @@ static int allow(int rules, const char *path, uint64_t accesses, bool writes, st
 
 int landlock_enter(const char *const *reads, const char *const *writes, bool runs, struct err *e)
 {
-	uint64_t known = known_accesses() & ~(runs ? (uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : 0);
-	struct landlock_ruleset_attr attributes = {.handled_access_fs = reads ? known : known & ~READS};
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	uint64_t known = known_accesses(abi) & ~(runs ? (uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : 0);
+	struct ruleset attributes = {.files = reads ? known : known & ~READS, .scopes = runs && abi >= 6 ? SCOPE_SIGNAL : 0};
 	if (known == 0)
 		return err_set(e, ERR_NOPERM, "this kernel has no Landlock, or it is switched off: %s", strerror(errno));
-	int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, attributes.scopes ? sizeof attributes : sizeof attributes.files, 0);
 	if (rules < 0)
 		return err_set(e, ERR_NOPERM, "Landlock: %s", strerror(errno));
 	int rc = 0;
 	for (; rc == 0 && reads && *reads; reads++)
 		rc = allow(rules, *reads, known & READS, false, e);
 	for (; rc == 0 && writes && *writes; writes++)
-		rc = allow(rules, *writes, attributes.handled_access_fs & ~NEVER, true, e);
+		rc = allow(rules, *writes, attributes.files & ~NEVER, true, e);
 	if (rc == 0 && syscall(SYS_landlock_restrict_self, rules, 0) != 0)
 		rc = err_set(e, ERR_NOPERM, "Landlock: %s", strerror(errno));
 	close(rules);

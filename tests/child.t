@@ -77,8 +77,13 @@ print(json.dumps({"error": "; ".join("%s %s" % (n, attempt(f)) for n, f in [
     # what the system lets each process do to itself, so that nothing but the seal can refuse it
     "; ".join("%s %s" % (n, attempt(f)) for n, f in [
     ("memory", lambda: of("process_vm_readv", os.getpid(), None, 0, None, 0, 0)), ("ptrace", lambda: of("ptrace", 0, 0, 0, 0)),
-    ("io_uring", lambda: of("syscall", 425, 0, None)), ("x32", lambda: of("syscall", 0x40000000 + 39))])}))'
+    ("kill", lambda: os.kill(os.getppid(), 0)), ("io_uring", lambda: of("syscall", 425, 0, None)), ("x32", lambda: of("syscall", 0x40000000 + 39))])}))'
 has "$D/out" 'memory 1; ptrace 1' 'a child looks into no process'
+if python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 6)'; then
+	has "$D/out" 'kill 1' 'nor signals the process that started it'
+else
+	skip 'a child signals only what it started' 'this kernel cannot see to it'
+fi
 has "$D/out" 'io_uring 1; x32 1' 'and goes round its seal neither by io_uring nor by another ABI'
 export SEAL=files TRITON_CACHE_DIR="$D/cache/of/triton"
 run "$D/sealed" --only-child
