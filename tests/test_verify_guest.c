@@ -59,6 +59,8 @@ static void answer(const char *line)
         fclose(stdout), pause();
     else if (strstr(line, "\"ask\":\"run\"") && play("no queue"))
         printf("{\"error\":\"cannot\"}\n");
+    else if (strstr(line, "\"ask\":\"run\"") && play("twice"))
+        printf("{}\n{\"ns\":3000000.5}\n");
     else if (strstr(line, "\"ask\":\"times\""))
         printf("%s\n", play("no time") ? "{}" : play("text") ? "{\"ns\":\"1\"}" : play("negative") ? "{\"ns\":-1}" : "{\"ns\":3000000.5}");
     else if (strstr(line, "\"ask\":\"source\""))
@@ -148,7 +150,7 @@ static void what_is_no_window_is_refused(void **state)
     (void)state;
     static const struct { const char *how, *text; } ways[] = {
         { "never held", "the child's call was not held" }, { "expired", "the child's call was not held" }, { "never done", "the child's call did not end" },
-        { "done early", "the child's call was over before it was let go" },
+        { "twice", "the child said something that is no answer and was killed" }, { "done early", "the child's call was over before it was let go" },
         { "no time", "the child gave no time" }, { "text", "the child gave no time" }, { "negative", "the child gave no time" },
     };
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {

@@ -250,6 +250,10 @@ json_t *child_ask(struct child *c, json_t *question, double seconds, struct err 
         err_set(e, ERR_UNAVAILABLE, "the child is gone");
         return NULL;
     }
+    if (c->in.len) { /* an answer to nothing would be taken for that to the next question */
+        json_decref(question);
+        return lost(c, CHILD_NONSENSE, e);
+    }
     int rc = json_canonical(question, &line, &ignored);
     json_decref(question);
     buf_char(&line, '\n');
