@@ -310,7 +310,7 @@ static void what_a_held_call_is_given_cannot_be_foreseen(void **state)
     struct trial *one = try(c), *other = try(c);
     assert_int_equal(sample(one, 1, false), 0);
     assert_int_equal(sample(other, 1, false), 0);
-    assert_true(one->inputs != other->inputs);
+    assert_true(one->seen[3] != other->seen[3]);
     trial_fini(one);
     trial_fini(other);
     free(one);

@@ -247,9 +247,9 @@ int tensors_count_async(const struct tensors *t, enum ki_pass pass, uint32_t wor
     return rc ? rc : t->place->copy(to, &t->slot[slot], sizeof *to, stream);
 }
 
-int tensors_hash_async(const struct tensors *t, enum ki_pass pass, int slot, void *stream, uint64_t *to)
+int tensors_hash_async(const struct tensors *t, enum ki_pass pass, bool writes, int slot, void *stream, uint64_t *to)
 {
-    int rc = hash_tensors(t, pass, true, slot, stream);
+    int rc = hash_tensors(t, pass, writes, slot, stream);
     return rc ? rc : t->place->copy(to, &t->slot[slot], sizeof *to, stream);
 }
 

@@ -54,8 +54,8 @@ int tensors_unwritten(const struct tensors *, enum ki_pass, uint32_t word, void 
 /* The same, or with `differ` how many hold something else, without waiting: by counter `slot` into *to, which is from the
  * place's alloc_host(). Returns the place's error number. */
 int tensors_count_async(const struct tensors *, enum ki_pass, uint32_t word, bool differ, int slot, void *stream, uint64_t *to);
-/* The hash of what the pass delivers, without waiting. */
-int tensors_hash_async(const struct tensors *, enum ki_pass, int slot, void *stream, uint64_t *to);
+/* The hash of all that a pass reads (or, with `writes`, of what it delivers), without waiting. */
+int tensors_hash_async(const struct tensors *, enum ki_pass, bool writes, int slot, void *stream, uint64_t *to);
 /* How many elements the pass delivers. */
 int64_t tensors_delivered(const struct tensors *, enum ki_pass);
 /* Hash of all that a pass reads (or, with `writes`, of what it delivers). Waits. */

@@ -122,8 +122,9 @@ int trial_renew(void *state, void *stream, uint64_t sample)
     const struct tensors *set = &t->set[t->current];
     t->renewed = true;
     /* of every sample, so that how long it takes does not tell which are compared */
-    return tensors_renew(set, t->pass, random_bits(t, sample), stream, &e) != 0 || tensors_hash(set, t->pass, false, stream, &t->inputs, &e) != 0
-        ? broken(t, &e) : 0;
+    if (tensors_renew(set, t->pass, random_bits(t, sample), stream, &e) != 0)
+        return broken(t, &e);
+    return tensors_hash_async(set, t->pass, false, 3, stream, &t->seen[3]);
 }
 
 int trial_enqueue(void *state, void *stream)
@@ -145,7 +146,7 @@ int trial_after(void *state, void *stream, uint64_t sample)
     tensors_call(&t->set[t->current], t->pass, stream, &call);
     int rc = t->by.after ? t->by.after(t->by.state, &call) : 0;
     if (rc == 0 && t->hash_outputs)
-        rc = tensors_hash_async(&t->set[t->current], t->pass, 2, stream, &t->seen[1]);
+        rc = tensors_hash_async(&t->set[t->current], t->pass, true, 2, stream, &t->seen[1]);
     if (rc == 0)
         rc = tensors_count_async(&t->set[t->current], t->pass, t->poison, false, 1, stream, &t->seen[0]);
     return rc;
@@ -161,10 +162,10 @@ static uint64_t tolerated(const struct trial *t)
 static int look_for_changes(struct trial *t, struct err *e)
 {
     const struct tensors *set = &t->set[t->current];
-    uint64_t inputs = t->inputs, outputs = t->seen[1];
+    uint64_t inputs = t->seen[3], outputs = t->seen[1];
     if ((t->renewed && tensors_hash(set, t->pass, false, NULL, &inputs, e) != 0) || (t->hash_outputs && tensors_hash(set, t->pass, true, NULL, &outputs, e) != 0))
         return -1;
-    if (inputs != t->inputs)
+    if (inputs != t->seen[3])
         return refuse(t, COMPARE_MUTATION, "changed an input in a timed call", 0);
     return outputs != t->seen[1] ? refuse(t, COMPARE_UNWRITTEN, "outputs changed after a timed call had ended", 0) : 0;
 }
@@ -194,7 +195,7 @@ int trial_look(void *state, void *stream, bool idle)
 {
     struct trial *t = state;
     const struct tensors *set = &t->set[t->current];
-    int rc = idle ? tensors_hash_async(set, t->pass, 3, stream, &t->seen[2])
+    int rc = idle ? tensors_hash_async(set, t->pass, true, 3, stream, &t->seen[2])
                   : tensors_count_async(set, t->pass, t->poison, true, 3, stream, &t->seen[2]);
     if (rc == 0)
         rc = t->place->sync(stream);

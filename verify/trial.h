@@ -25,10 +25,9 @@ struct trial {
     bool one_set;                 /* stay with set 0: a captured graph knows its addresses */
     double host_delay_us;         /* the host waits so long before each call */
     bool hash_outputs;            /* after() also hashes what was delivered; a call that is compared must still have left that then */
-    bool renewed;                 /* the current call got news while it was held; then `inputs` is the hash of all that it reads */
-    uint64_t inputs;
+    bool renewed;                 /* the current call got news while it was held */
     uint32_t poison;              /* what the outputs held before the current call */
-    uint64_t *seen;               /* from alloc_host: [0] unwritten, [1] hash at the end, [2] for look() */
+    uint64_t *seen;               /* from alloc_host: [0] unwritten, [1] hash at the end, [2] for look(), [3] hash of what a renewed call reads */
     uint64_t chosen[TRIAL_CHOSEN_MAX]; /* samples that will be compared whole */
     int n_chosen;
     int64_t compared;             /* how many calls were */
