@@ -18,7 +18,7 @@ soak: all $(TOOLS)
 	@KI_TEST_LONG=1 B=$(B) tests/run.sh tests/faults.t tests/crash.t tests/damage.t tests/store.t
 
 # Everything under memcheck, hours of one core. Left out is what looks at the kernel and not at memory (docs/hardening.md).
-VALGRIND_NOT := tests/sandbox.t tests/faults.t tests/crash.t tests/browser.t $(B)/valgrind/tests/test_sandbox
+VALGRIND_NOT := tests/sandbox.t tests/child.t tests/faults.t tests/crash.t tests/browser.t $(B)/valgrind/tests/test_sandbox
 valgrind: all $(UNITS) $(SERVERS) $(FUZZ_DRIVERS)
 	@B=$(B) tests/valgrind.sh $(filter-out $(VALGRIND_NOT),$(UNITS:$(B)/%=$(B)/valgrind/%) $(SHELLS))
 
