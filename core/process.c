@@ -2,14 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/when.h"
 
 int process_settle(struct err *e)
 {
@@ -70,6 +73,52 @@ int process_pipe(int ends[2], struct err *e)
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_errno(e, "pipe", "cannot make");
 	return 0;
+}
+
+int process_pipes(int to[2], int from[2], struct err *e)
+{
+	if (process_pipe(to, e))
+		return -1;
+	if (process_pipe(from, e) == 0)
+		return 0;
+	close(to[0]);
+	close(to[1]);
+	return -1;
+}
+
+enum process_heard process_listen(int from, struct buf *in, size_t most, int64_t until_ns)
+{
+	while (!in->len || !memchr(in->data, '\n', in->len)) {
+		struct pollfd p = {.fd = from, .events = POLLIN};
+		int64_t left = until_ns - when_monotonic_ns();
+		if (left <= 0)
+			return PROCESS_SILENT;
+		if (in->len > most)
+			return PROCESS_TOO_MUCH;
+		if (poll(&p, 1, (int)(left / 1000000) + 1) <= 0)
+			continue;
+		buf_reserve(in, 64 * 1024);
+		ssize_t got = read(from, in->data + in->len, 64 * 1024);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return PROCESS_ENDED;
+		in->len += (size_t)got;
+	}
+	return PROCESS_LINE;
+}
+
+struct slice process_first_line(const struct buf *in)
+{
+	const char *end = memchr(in->data, '\n', in->len);
+	return (struct slice){in->data, (size_t)(end - in->data)};
+}
+
+void process_drop_line(struct buf *in)
+{
+	size_t line = process_first_line(in).len + 1;
+	memmove(in->data, in->data + line, in->len - line);
+	in->len -= line;
 }
 
 int process_read(const struct command *c, struct buf *out, struct err *e)

@@ -1,4 +1,4 @@
-/* This process, and child processes of the front door: started with given ends, reaped together. Children die when this process does. */
+/* This process, and child processes: started with given ends, talked with, reaped together. Children die when this process does. */
 #ifndef KI_CORE_PROCESS_H
 #define KI_CORE_PROCESS_H
 
@@ -27,5 +27,15 @@ int process_wait(pid_t pid);
 int process_read(const struct command *c, struct buf *out, struct err *e);
 /* A pipe, close-on-exec at both ends. */
 int process_pipe(int ends[2], struct err *e);
+/* Two, for a child that is talked with: both or none. */
+int process_pipes(int to[2], int from[2], struct err *e);
+
+enum process_heard { PROCESS_LINE, PROCESS_SILENT, PROCESS_ENDED, PROCESS_TOO_MUCH };
+/* Reads what a child says into `in` until a whole line is there, the monotonic clock is past `until_ns`, the child has closed its end, or more
+ * than `most` bytes came without one. */
+enum process_heard process_listen(int from, struct buf *in, size_t most, int64_t until_ns);
+/* The first line of `in`, which has one, without its newline; it stays there until process_drop_line(). */
+struct slice process_first_line(const struct buf *in);
+void process_drop_line(struct buf *in);
 
 #endif

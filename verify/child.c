@@ -178,35 +178,12 @@ static json_t *lost(struct child *c, enum child_end end, struct err *e)
     return NULL;
 }
 
-/* Reads until a whole line is there. */
-static enum child_end listen_line(struct child *c, int64_t until_ns)
-{
-    while (!c->in.len || !memchr(c->in.data, '\n', c->in.len)) {
-        struct pollfd p = { .fd = c->from, .events = POLLIN };
-        int64_t left = until_ns - when_monotonic_ns();
-        if (left <= 0)
-            return CHILD_TIMEOUT;
-        if (c->in.len > LINE_MAX_BYTES)
-            return CHILD_NONSENSE;
-        if (poll(&p, 1, (int)(left / 1000000) + 1) <= 0)
-            continue;
-        buf_reserve(&c->in, 1 << 16);
-        ssize_t n = read(c->from, c->in.data + c->in.len, 1 << 16);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return CHILD_DIED;
-        c->in.len += n > 0 ? (size_t)n : 0;
-    }
-    return CHILD_ALIVE;
-}
-
 static json_t *take_line(struct child *c)
 {
     struct err ignored = { 0 };
-    char *end = memchr(c->in.data, '\n', c->in.len);
-    size_t n = (size_t)(end - c->in.data);
-    json_t *o = json_load_text(c->in.data, n, "child", &ignored);
-    memmove(c->in.data, end + 1, c->in.len - n - 1);
-    c->in.len -= n + 1;
+    struct slice line = process_first_line(&c->in);
+    json_t *o = json_load_text(line.data, line.len, "child", &ignored);
+    process_drop_line(&c->in);
     return o;
 }
 
@@ -223,9 +200,10 @@ static void set_error(struct err *e, const char *words)
 
 static json_t *answer(struct child *c, int64_t until_ns, struct err *e)
 {
-    enum child_end heard = listen_line(c, until_ns);
-    if (heard != CHILD_ALIVE)
-        return lost(c, heard, e);
+    static const enum child_end end_of[] = { [PROCESS_SILENT] = CHILD_TIMEOUT, [PROCESS_ENDED] = CHILD_DIED, [PROCESS_TOO_MUCH] = CHILD_NONSENSE };
+    enum process_heard heard = process_listen(c->from, &c->in, LINE_MAX_BYTES, until_ns);
+    if (heard != PROCESS_LINE)
+        return lost(c, end_of[heard], e);
     json_t *o = take_line(c);
     if (!json_is_object(o)) {
         json_decref(o);
@@ -289,13 +267,8 @@ static int start(struct child *c, const char *program, struct err *e)
 {
     int to[2], from[2];
     pid_t parent = getpid();
-    if (process_pipe(to, e) != 0)
+    if (process_pipes(to, from, e) != 0)
         return -1;
-    if (process_pipe(from, e) != 0) {
-        close(to[0]);
-        close(to[1]);
-        return -1;
-    }
     c->to = to[1];
     c->from = from[0];
     c->pid = fork();

@@ -1,6 +1,5 @@
 #include "verify/watch.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,13 +21,8 @@ static int start(struct watch *w, struct err *e)
     int to[2], from[2];
     if (w->pid)
         return 0;
-    if (process_pipe(to, e) != 0)
+    if (process_pipes(to, from, e) != 0)
         return -1;
-    if (process_pipe(from, e) != 0) {
-        close(to[0]);
-        close(to[1]);
-        return -1;
-    }
     w->pid = process_start(&w->command, to[0], from[1], e);
     if (w->pid < 0) {
         w->pid = 0;
@@ -85,32 +79,6 @@ void watch_fini(struct watch *w)
     buf_fini(&w->buffer);
 }
 
-enum heard { HEARD_LINE, HEARD_NOTHING, HEARD_END, HEARD_TOO_MUCH };
-
-/* Read until a whole line is in the buffer. */
-static enum heard listen(struct watch *w, int64_t until_ns)
-{
-    while (!w->buffer.len || !memchr(w->buffer.data, '\n', w->buffer.len)) {
-        struct pollfd p = { .fd = w->from, .events = POLLIN };
-        int64_t left = until_ns - when_monotonic_ns();
-        if (left <= 0)
-            return HEARD_NOTHING;
-        if (w->buffer.len > WIRE_LINE_MAX)
-            return HEARD_TOO_MUCH;
-        int ready = poll(&p, 1, (int)(left / 1000000) + 1);
-        if (ready <= 0)
-            continue;
-        buf_reserve(&w->buffer, 1 << 16);
-        ssize_t n = read(w->from, w->buffer.data + w->buffer.len, 1 << 16);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return HEARD_END;
-        w->buffer.len += (size_t)n;
-    }
-    return HEARD_LINE;
-}
-
 /* What the watchdog itself has to say; it carries the question's nonce. */
 static void say(struct reply *r, const char *status, const char *format, int n)
 {
@@ -131,17 +99,14 @@ static void say_end(struct reply *r, int status)
 static int take(struct watch *w, const struct request *q, struct arena *a, struct reply *r)
 {
     struct err e = { 0 };
-    char *end = memchr(w->buffer.data, '\n', w->buffer.len);
-    size_t n = (size_t)(end - w->buffer.data);
-    int rc = wire_read_reply((struct slice){ w->buffer.data, n }, q, a, r, &e);
+    int rc = wire_read_reply(process_first_line(&w->buffer), q, a, r, &e);
     if (rc != 0) {
         *r = (struct reply){ .text = "" };
         memcpy(r->nonce, q->nonce, sizeof r->nonce);
         snprintf(r->status, sizeof r->status, "runtime_error");
         snprintf(r->text, sizeof r->text, "the measured process answered with no reply: %.180s", e.text);
     }
-    memmove(w->buffer.data, end + 1, w->buffer.len - n - 1);
-    w->buffer.len -= n + 1;
+    process_drop_line(&w->buffer);
     return rc;
 }
 
@@ -155,18 +120,18 @@ int watch_ask(struct watch *w, const struct request *q, double seconds, struct a
     *r = (struct reply){ .text = "" };
     memcpy(r->nonce, q->nonce, sizeof r->nonce);
     wire_put_request(q, &line);
-    enum heard heard = file_write_all(w->to, line.data, line.len, "request", &ignored) == 0 ? HEARD_LINE : HEARD_END;
+    enum process_heard heard = file_write_all(w->to, line.data, line.len, "request", &ignored) == 0 ? PROCESS_LINE : PROCESS_ENDED;
     buf_fini(&line);
-    if (heard == HEARD_LINE)
-        heard = listen(w, from + (int64_t)(seconds * 1e9));
+    if (heard == PROCESS_LINE)
+        heard = process_listen(w->from, &w->buffer, WIRE_LINE_MAX, from + (int64_t)(seconds * 1e9));
     *wall_ns = (double)(when_monotonic_ns() - from);
-    if (heard == HEARD_END)
+    if (heard == PROCESS_ENDED)
         say_end(r, reap(w, false));
-    else if (heard == HEARD_NOTHING) {
+    else if (heard == PROCESS_SILENT) {
         reap(w, true);
         say(r, "timeout", "no answer within %d s; the measured process was killed", (int)seconds);
-    } else if (heard == HEARD_TOO_MUCH || take(w, q, a, r) != 0) {
-        if (heard == HEARD_TOO_MUCH)
+    } else if (heard == PROCESS_TOO_MUCH || take(w, q, a, r) != 0) {
+        if (heard == PROCESS_TOO_MUCH)
             say(r, "runtime_error", "the measured process answered with more than a reply can hold%.0d", 0);
         reap(w, true);
     } else if (strcmp(r->status, "runtime_error") == 0) {
