@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -177,10 +176,7 @@ static void keep_block(struct outcome *o, const struct reply *r)
     *k = (struct block){ .samples = r->samples, .throttled = r->throttled, .compared = r->compared, .ns = r->ns, .cycles = r->cycles,
         .half_width = r->half_width, .source = r->source, .power_capped = r->power_capped, .temperature_c = r->temperature_c,
         .power_mw = r->power_mw };
-    double *copy = xmalloc((size_t)(r->samples + 1) * sizeof *copy);
-    memcpy(copy, r->ns, (size_t)r->samples * sizeof *copy);
-    k->median_ns = stats_quantile(copy, r->samples, 0.5);
-    free(copy);
+    k->median_ns = stats_median(r->ns, r->samples);
     for (int64_t i = 0; i < r->samples; i++)
         mhz += r->cycles[i] / r->ns[i] * 1e3 / (double)r->samples;
     k->clock_mhz = mhz;

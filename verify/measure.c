@@ -100,15 +100,6 @@ static double median_outer(const struct bench_block *block)
     return median;
 }
 
-static double median_inner(const struct reply *r)
-{
-    double *ns = xmalloc((size_t)(r->samples + 1) * sizeof *ns);
-    memcpy(ns, r->ns, (size_t)r->samples * sizeof *ns);
-    double median = stats_quantile(ns, r->samples, 0.5);
-    free(ns);
-    return median;
-}
-
 /* Two ways to measure the same must give the same. */
 static bool methods_agree(const struct bench_methods *m)
 {
@@ -131,7 +122,7 @@ static int timed_calls(struct bench *b, struct bench_call *c, struct trial *t, c
     if (rc == 0) {
         keep(r, &block);
         if (c->remote)
-            r->methods = (struct bench_methods){ median_outer(&block), median_inner(r), 1 };
+            r->methods = (struct bench_methods){ median_outer(&block), stats_median(r->ns, r->samples), 1 };
     }
     free(block.sample);
     return rc;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 
@@ -24,6 +25,15 @@ double stats_quantile(double *v, int64_t n, double q)
         return NAN;
     qsort(v, (size_t)n, sizeof *v, ascending);
     return sorted_quantile(v, n, q);
+}
+
+double stats_median(const double *v, int64_t n)
+{
+    double *copy = xmalloc((size_t)(n + 1) * sizeof *copy);
+    memcpy(copy, v, (size_t)n * sizeof *copy);
+    double median = stats_quantile(copy, n, 0.5);
+    free(copy);
+    return median;
 }
 
 double stats_median_half_width(double *v, int64_t n)

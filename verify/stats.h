@@ -10,6 +10,8 @@ extern "C" {
 
 /* Sorts `v` in place and returns its quantile `q`, linear between neighbours (as upstream's timer does); NAN when n is 0. */
 double stats_quantile(double *v, int64_t n, double q);
+/* The median; `v` stays as it is. */
+double stats_median(const double *v, int64_t n);
 /* Half of the 95% interval of the median, over the median; by ranks, so that no distribution is assumed. Sorts `v`. */
 double stats_median_half_width(double *v, int64_t n);
 
